@@ -135,5 +135,5 @@ def test_a_connection_that_comes_at_the_very_end_is_closed_too() -> None:
         for each in connected:
             each.close()
         assert server.open == 0
-        # What is left open tells of it when it is collected, which fails this test.
+        # Collecting an open socket emits a ResourceWarning, which fails this test.
         gc.collect()

@@ -1,4 +1,4 @@
-"""What of a configuration is shown, and what is not."""
+"""Which values of a configuration are shown, and which are hidden."""
 
 from __future__ import annotations
 

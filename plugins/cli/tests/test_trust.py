@@ -317,7 +317,7 @@ def test_there_must_be_something_to_trust(locus: Locus, stranger: Path) -> None:
     done = locus("config", "trust")
 
     assert done.status == 2
-    assert "there is no configuration here" in done.err
+    assert "no configuration found" in done.err
 
 
 def test_a_file_in_a_folder_of_everybody_is_not_read_and_that_is_said(locus: Locus, stranger: Path) -> None:

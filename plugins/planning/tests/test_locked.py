@@ -1,4 +1,4 @@
-"""A locked plan: what is not in it does not run, whatever a model has read."""
+"""A locked plan: no other call runs, whatever the model has read."""
 
 from __future__ import annotations
 

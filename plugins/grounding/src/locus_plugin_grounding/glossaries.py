@@ -266,7 +266,7 @@ SPANISH = _read(
     twelve: doce
     """
 )
-#: The longest first: what is not of them is content, one character a word.
+#: The longest first. Every other character is content, and a word by itself.
 CHINESE = _read(
     """
     : 的 了 是 在 这 那 个 们 已经 已 目前 现在 就 和 与 及 以 于 着 过 把 被 由 您 你 我 他 她 它 有 吗 呢

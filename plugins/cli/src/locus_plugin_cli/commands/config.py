@@ -97,8 +97,8 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
 def trust(ctx: click.Context, *, path: str | None, show: bool, revoke: bool, as_json: bool) -> int:
     """Trust the configuration that was found here, or the file PATH, with its present content.
 
-    It may then start programs, enable plugins, and choose secrets and the addresses they are sent to. It is no longer
-    trusted once it changes. The list of trusted files is kept in your state folder.
+    A trusted file can start programs, enable plugins, and choose secrets and where they are sent. Any change to the
+    file ends the trust. The list of trusted files is kept in your state folder.
 
     Exit status: 0, or 2 when the file is not there, or with --show when it is not trusted.
     """
@@ -123,7 +123,7 @@ def trust(ctx: click.Context, *, path: str | None, show: bool, revoke: bool, as_
     return status.OK
 
 
-_NONE_FOUND = "there is no configuration here: neither locus.toml nor [tool.locus] in a pyproject.toml"
+_NONE_FOUND = "no configuration found: expected a locus.toml, or [tool.locus] in a pyproject.toml"
 
 
 def _revoke(path: str | None) -> int:
