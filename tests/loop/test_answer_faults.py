@@ -309,3 +309,16 @@ async def test_a_cut_call_is_not_run_by_a_resume_either() -> None:
     assert state.unanswered
     result = await Agent(ScriptedModel("done"), tools=[ledger]).run(state)
     assert (ledger.paid, result.text) == ([], "done")
+
+
+async def test_a_reason_that_is_a_provider_s_own_word_is_an_error_and_not_an_answer() -> None:
+    def cut(_: Any) -> ModelResponse:
+        own_word: Any = "max_tokens"
+        return answer("The answer is", own_word)
+
+    result = await Agent(ScriptedModel(cut)).run("x")
+    assert result.stop_reason == "ModelError"
+    assert (
+        "stop_reason must be one of cancelled, filter, length, other, refusal, stop, tool_calls, got 'max_tokens'"
+        in (str(result.error))
+    )

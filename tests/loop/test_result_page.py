@@ -79,6 +79,12 @@ async def test_rich_gets_the_page_as_text_and_not_as_markup(monkeypatch: pytest.
     assert result.__rich__() == str(result)
 
 
+async def test_rich_s_page_is_there_for_those_who_have_not_imported_rich_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    result: Any = await Agent(ScriptedModel("Hello.")).run("x")
+    monkeypatch.delitem(sys.modules, "rich.text", raising=False)
+    assert str(result.__rich__()) == str(result)
+
+
 def test_the_page_costs_nothing_until_it_is_asked_for() -> None:
     program = "import sys, locus.result; print([m for m in ('html', 'rich', 'locus.schema.text') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

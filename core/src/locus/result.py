@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import field
@@ -130,8 +130,9 @@ class AgentResult(Generic[Out]):
         return _as_html(self)
 
     def __rich__(self) -> object:
-        # Only rich asks for it, so rich is there.
-        return sys.modules["rich.text"].Text(str(self))
+        # The caller has rich: it is not a dependency of the kernel.
+        page: object = import_module("rich.text").Text(str(self))
+        return page
 
 
 def make_result(run: Any, ended: Any, store: JournalStore | None = None) -> AgentResult[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from attrs import Attribute, field, fields
 
@@ -37,6 +37,15 @@ QUARANTINED = "quarantined"
 
 #: ``"auto"``, ``"none"``, ``"required"``, or the name of the tool that must be called.
 ToolChoice = str
+
+
+_STOP_REASONS = frozenset(get_args(StopReason))
+
+
+def _known_stop_reason(given: StopReason) -> StopReason:
+    if given not in _STOP_REASONS:
+        raise ValueError(f"stop_reason must be one of {', '.join(sorted(_STOP_REASONS))}, got {given!r}")
+    return given
 
 
 def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, Attribute[Any], Any], None]:
@@ -150,7 +159,8 @@ class ModelResponse:
 
     message: Message
     usage: Usage = Usage()
-    stop_reason: StopReason = "stop"
+    # A word of a provider's own, taken as it came, would pass as an answer that is whole.
+    stop_reason: StopReason = field(default="stop", converter=_known_stop_reason)
     model: str = ""
     notes: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     label: Label | None = None
