@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from locus import Agent
@@ -18,10 +19,12 @@ from locus_plugin_graph.plan import END, START, Branch, Join, Node, Plan
 from locus_plugin_graph.values import own_writes
 
 if TYPE_CHECKING:
-    from locus import Budget
+    from locus import AgentResult, Budget
     from locus.core.termination import TerminationCondition
     from locus.models import Model
     from locus_plugin_graph.values import Reducer
+
+    Into = Callable[[dict[str, Any], AgentResult[Any]], Mapping[str, Any] | None]
 
 __all__ = ["StateGraph"]
 
@@ -78,7 +81,7 @@ class StateGraph:
         reads: Collection[str] | None = None,
         goto: str | Collection[str] = (),
         prompt: Callable[[dict[str, Any]], Any] | str | None = None,
-        into: str | None = None,
+        into: str | Into | None = None,
         budget: Budget | None = None,
     ) -> StateGraph:
         """Add a node; gives the graph.
@@ -94,7 +97,8 @@ class StateGraph:
             reads: the keys that it gets; None = all.
             goto: the nodes that a `Command` of it may name.
             prompt: of an agent: the key, or a function of the values, that gives what it is run on.
-            into: of an agent: the key that its answer is written to; None = the node's name.
+            into: of an agent: the key that its answer is written to, or a function of the values and the
+                `AgentResult` that gives what the node writes; None = the node's name.
             budget: of an agent or a graph: what it may spend.
 
         Raises:
@@ -137,7 +141,7 @@ class StateGraph:
         name: str,
         inner: Agent[Any, Any] | CompiledGraph,
         prompt: Callable[[dict[str, Any]], Any] | str | None,
-        into: str | None,
+        into: str | Into | None,
         budget: Budget | None,
         options: dict[str, Any],
     ) -> Node:
@@ -150,18 +154,26 @@ class StateGraph:
             return Node(run=run, takes_context=True, kind="graph", effect="pure", inner=inner, **options)
         if prompt is None:
             raise GraphError(f"node {name!r} is an agent: say what it is run on, prompt=lambda values: ... or a key")
-        key = self._known_key(name if into is None else into, f"into of node {name!r}")
-        options["writes"] = (key,)
-        run = partial(_run_agent, inner, prompt, key, budget)
+        if not callable(into):
+            into = self._known_key(name if into is None else into, f"into of node {name!r}")
+            options["writes"] = (into,)
+        run = partial(_run_agent, inner, prompt, into, budget)
         return Node(run=run, takes_context=True, kind="agent", effect="pure", inner=inner, **options)
 
-    def add_edge(self, source: str | Sequence[str], target: str) -> StateGraph:
+    def add_edge(self, source: str | Sequence[str], target: str, *then: str) -> StateGraph:
         """Let a node follow another; gives the graph.
 
         Args:
             source: the node before, or `START`; a list of nodes for a join, which waits until all of them have run.
             target: the node that follows, or `END`.
+            then: what follows that, one after the other: ``add_edge(START, "plan", "write", END)``.
         """
+        self._add_edge(source, target)
+        for before, after in pairwise((target, *then)):
+            self._add_edge(before, after)
+        return self
+
+    def _add_edge(self, source: str | Sequence[str], target: str) -> None:
         if target == START:
             raise GraphError("START cannot be the target of an edge; name the node that is to follow")
         if isinstance(source, str):
@@ -172,7 +184,6 @@ class StateGraph:
                 targets.append(target)
         else:
             self._joins.append(Join(tuple(dict.fromkeys(source)), target))
-        return self
 
     def add_conditional_edges(
         self,
@@ -292,11 +303,18 @@ def _is_async(fn: Any) -> bool:
 
 
 async def _run_agent(
-    agent: Agent[Any, Any], prompt: Any, key: str, budget: Budget | None, values: dict[str, Any], ctx: NodeContext
-) -> dict[str, Any]:
+    agent: Agent[Any, Any],
+    prompt: Any,
+    into: str | Into,
+    budget: Budget | None,
+    values: dict[str, Any],
+    ctx: NodeContext,
+) -> Any:
     asked = values[prompt] if isinstance(prompt, str) else prompt(values)
     result = (await ctx.run_child(agent, asked, budget=budget)).raise_for_failure()
-    return {key: result.text if result.parsed is None else encode(result.parsed)}
+    if callable(into):
+        return into(values, result)
+    return {into: result.text if result.parsed is None else encode(result.parsed)}
 
 
 async def _run_graph(

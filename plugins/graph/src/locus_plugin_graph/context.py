@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import define, field
 
 from locus.core.journal import CHILD, STEP, Outcome, StepId
+from locus.core.messages import Message, Role
+from locus.models import ModelRequest
 from locus.plugin import Directive, Event
-from locus.tools import StepContext, StepEntry
+from locus.tools import StepContext, StepEntry, as_tool
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    from locus.models import Model, ModelRequest, ModelResponse
+    from locus.models import Model, ModelResponse
     from locus_plugin_graph.plan import Node
 
     Deps = DefaultTypeVar("Deps", default=Any)
@@ -111,12 +113,18 @@ class NodeContext(StepContext, Generic[Deps]):
         return result if inner is agent else agent.to_result(result)
 
     async def call_model(
-        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str = "node"
+        self,
+        request: ModelRequest | str | Message | Sequence[Message],
+        *,
+        tools: Sequence[Callable[..., Any]] = (),
+        model: Model | str | None = None,
+        purpose: str = "node",
     ) -> ModelResponse:
         """Ask a model: recorded, charged to the run, budgets checked first.
 
         Args:
-            request: what to ask.
+            request: what to ask: the user's text, a message, messages, or a whole request.
+            tools: what the model may call, where no whole request is given; the node runs the calls itself.
             model: another model than the one the graph was compiled with.
             purpose: what for, shown in events.
 
@@ -125,6 +133,11 @@ class NodeContext(StepContext, Generic[Deps]):
             BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
         """
         run: Any = self._run
+        if not isinstance(request, ModelRequest):
+            if isinstance(request, str):
+                request = Message(Role.USER, request)
+            messages = (request,) if isinstance(request, Message) else tuple(request)
+            request = ModelRequest(messages=messages, tools=tuple(as_tool(each).spec for each in tools))
         response: ModelResponse = await run.call_model(request, model=model, purpose=purpose)
         return response
 

@@ -1,0 +1,1 @@
+"""LangGraph's own examples, each written for both."""
