@@ -33,6 +33,7 @@ MODULES = (
     "locus.core.messages",
     "locus.core.state",
     "locus.core.termination",
+    "locus.files",
     "locus.hooks",
     "locus.journal",
     "locus.journal.listing",

@@ -29,8 +29,8 @@ P95_FUNCTION_LINES = 50
 # for, what models of other origins signed. Before that, by 2,041: budgets over trees of children, limits of calls and
 # of their time, arguments as bodies get them, options of questions, guards in children, and answers that are cut,
 # faulty, or ended by the caller.
-MAX_KERNEL_LINES = 23390
-MAX_KERNEL_MODULES = 110
+MAX_KERNEL_LINES = 23627
+MAX_KERNEL_MODULES = 111
 MAX_LOOP_LINES = 2560
 MAX_NODES_LINES = 700
 
@@ -329,7 +329,7 @@ def test_no_modules_of_the_kernel_refer_to_each_other() -> None:
 # alone; so models, whose providers they are, may refer to them.
 LAYERS = (
     {"core"},
-    {"schema", "journal", "plugins"},
+    {"files", "schema", "journal", "plugins"},
     {"tools", "models"},
     {"hooks", "memory", "reasoning"},
     {"plugin", "config", "config_file", "result"},

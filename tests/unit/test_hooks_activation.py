@@ -429,3 +429,46 @@ def test_hooks_may_be_modules_instances_and_classes_with_or_without_settings(she
     assert [type(i).__name__ for i in instances] == ["Bare", "Own", "Optional", "Bare"]
     assert instances[1].level == "own"
     assert instances[2].settings is None
+
+
+def test_a_hook_class_may_ask_for_what_other_plugins_provide(shelf: Shelf) -> None:
+    shelf.module(
+        "toy_elsewhere",
+        """
+        from attrs import frozen
+
+        @frozen
+        class Settings:
+            zone: str = "here"
+
+        def place(rest, settings):
+            return (rest, settings.zone)
+
+        class Files:
+            def __init__(self, *, provide):
+                self.place = provide("backend", "places:a.db")
+        """,
+    )
+    shelf.plugin("places", settings="'toy_elsewhere:Settings'", provides="{'backend': 'toy_elsewhere:place'}")
+    shelf.plugin("files", manifest=_manifest("files", "toy_elsewhere:Files"))
+    enabled: Any = {"plugins": ("files",)}
+
+    configured = PluginRequest(**enabled, tables={"places": Layer("locus.toml", "plugins.places", {"zone": "there"})})
+    in_code = PluginRequest(**enabled, keywords={"places": {"zone": "code"}})
+    made: list[Any] = [
+        next(p for p in activate(wanted).plugins if p.manifest.name == "files").instances[0]
+        for wanted in (PluginRequest(**enabled), configured, in_code)
+    ]
+
+    assert [each.place for each in made] == [("a.db", "here"), ("a.db", "there"), ("a.db", "code")]
+
+
+def test_what_a_hook_class_asks_for_comes_from_allowed_distributions_only(shelf: Shelf) -> None:
+    shelf.module(
+        "toy_open", "class Files:\n    def __init__(self, *, provide):\n        provide('backend', 'places:a')"
+    )
+    shelf.plugin("places", provides="{'backend': 'toy_no:x'}")
+    shelf.plugin("files", manifest=_manifest("files", "toy_open:Files"))
+
+    with pytest.raises(PluginLoadError, match="not allowed"):
+        activate(PluginRequest(plugins=("files",), allow=("toy-files",)))

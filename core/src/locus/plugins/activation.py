@@ -8,7 +8,7 @@ a guard: an agent must not run without its guard as if nothing were amiss.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from types import ModuleType
 from typing import Any, Literal
@@ -27,7 +27,7 @@ from locus.core.errors import (
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.plugins.discovery import Catalogue, report_of
 from locus.plugins.manifest import Plugin, load
-from locus.plugins.providers import plugin_settings
+from locus.plugins.providers import plugin_settings, provide
 from locus.plugins.report import PluginReport
 from locus.plugins.secret import redact
 from locus.plugins.settings import Layer
@@ -243,7 +243,7 @@ class _Chooser:
         origin = self._selection.enabled[name]
         try:
             settings = self._settings(manifest)
-            instances = tuple(_instance(name, reference, settings) for reference in manifest.hooks)
+            instances = tuple(_instance(name, reference, settings, self._provide) for reference in manifest.hooks)
         except SettingsError as e:
             self._problems += e.problems
             return None
@@ -274,6 +274,12 @@ class _Chooser:
         instance: object = made
         return instance
 
+    def _provide(self, kind: str, text: str) -> object:
+        """What an installed plugin provides, from where the agent allows and with the settings that the agent has."""
+        asked = {name: self._settings(self._catalogue.manifest(name)) for name in self._asked}
+        settings = {**self._wanted.tables, **asked}
+        return provide(kind, text, catalogue=self._catalogue, settings=settings, environ=self._environ)
+
     def _refuse(self, name: str, origin: Origin, error: LocusError, *, guard: bool) -> None:
         if guard or self._must_work(origin):
             raise error
@@ -286,8 +292,11 @@ class _Chooser:
         return self._wanted.strict or origin in ("required", "code", "command line")
 
 
-def _instance(plugin: str, reference: str, settings: object | None) -> object:
+def _instance(plugin: str, reference: str, settings: object | None, provide: Callable[[str, str], object]) -> object:
     """One hook object or module of a plugin.
+
+    A class with a parameter ``provide``, by keyword, gets a function ``(kind, "scheme:rest")`` that makes what another
+    plugin provides: a backend or a model that its own settings name.
 
     Raises:
         PluginLoadError: it cannot be imported, or making it failed.
@@ -297,7 +306,8 @@ def _instance(plugin: str, reference: str, settings: object | None) -> object:
     if isinstance(found, ModuleType) or not isinstance(found, type):
         return found
     try:
-        return found(settings) if _takes_settings(found) else found()
+        options = {"provide": provide} if _takes_provider(found) else {}
+        return found(settings, **options) if _takes_settings(found) else found(**options)
     except SettingsError:
         raise
     except Exception as e:
@@ -309,12 +319,21 @@ def _instance(plugin: str, reference: str, settings: object | None) -> object:
 
 def _takes_settings(cls: type) -> bool:
     """Whether a class wants the settings: its first parameter is called so, or must be given."""
-    try:
-        parameters = list(inspect.signature(cls).parameters.values())
-    except (ValueError, TypeError):
-        return False
+    parameters = _parameters(cls).values()
     first = next((p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)), None)
     return first is not None and (first.name == "settings" or first.default is first.empty)
+
+
+def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(cls).parameters
+    except (ValueError, TypeError):
+        return EMPTY
+
+
+def _takes_provider(cls: type) -> bool:
+    parameter = _parameters(cls).get("provide")
+    return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
 
 
 # -- which plugins -----------------------------------------------------------------------------------

@@ -60,7 +60,8 @@ class Plugin:
         api: the plugin API it was written for, ``(major, minor)``.
         summary: one sentence for ``locus plugins``.
         hooks: references to objects, classes (called without arguments, or with the settings where they
-            take one) or modules whose ``locus_*`` functions are marked with `hookimpl`.
+            take one) or modules whose ``locus_*`` functions are marked with `hookimpl`. A class with a keyword-only
+            parameter ``provide`` gets a function from kind and ``"scheme:rest"`` to what another plugin provides.
         settings: reference to its settings class (attrs, frozen), or None.
         provides: what it offers by kind: ``{"model": "pkg.models:make", "checkpointer": ..., "backend": ...}``.
             A factory is called with the text after the scheme and the settings.
