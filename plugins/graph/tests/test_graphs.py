@@ -41,6 +41,17 @@ def line(*nodes: Any, **options: Any) -> Any:
 # -- values ------------------------------------------------------------------------------------------
 
 
+async def test_a_context_with_a_default_is_given_by_its_name() -> None:
+    async def with_context(values: dict[str, Any], ctx: NodeContext | None = None) -> dict[str, Any]:
+        return {"node": None if ctx is None else ctx.node}
+
+    async def without(values: dict[str, Any], factor: int = 2) -> dict[str, Any]:
+        return {"factor": factor}
+
+    result = await line(with_context, without).run({})
+    assert result.values == {"node": "with_context", "factor": 2}
+
+
 async def test_values_go_from_node_to_node_and_sync_and_async_nodes_are_alike() -> None:
     async def first(values: dict[str, Any]) -> dict[str, Any]:
         return {"b": values["a"] + 1}

@@ -88,8 +88,9 @@ class StateGraph:
 
         Args:
             name: its name; a function alone gives its own name.
-            fn: ``(values)`` or ``(values, ctx)``, sync or async, that returns a dict of what it writes, None or a
-                `Command`; or an `Agent`; or a compiled graph. Its values are a copy of its own.
+            fn: ``(values)`` or ``(values, ctx)``, where ``ctx`` may have a default, sync or async, that returns a dict
+                of what it writes, None or a `Command`; or an `Agent`; or a compiled graph. Its values are a copy of
+                its own.
             effect: ``"once"``, ``"keyed"`` or ``"pure"``. Agents and graphs are ``"pure"``: they have journals.
             timeout: seconds that one attempt may take. A synchronous function that takes longer goes on in its thread.
             retries: how often a node that failed is tried again before its failure counts.
@@ -295,7 +296,7 @@ def _takes_context(name: str, fn: Callable[..., Any]) -> bool:
         return len(given) > 1
     if not given or len(needed) > 2:
         raise GraphError(f"node {name!r} must take the values, or the values and a NodeContext, got {fn!r:.80}")
-    return len(needed) == 2
+    return len(needed) == 2 or (len(given) > 1 and given[1].name == "ctx")
 
 
 def _is_async(fn: Any) -> bool:

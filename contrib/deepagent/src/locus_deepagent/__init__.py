@@ -1,0 +1,94 @@
+"""Deep agents, put together from plugins: a research workflow that checks its own summaries.
+
+Names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.plugin import exports
+
+if TYPE_CHECKING:
+    from locus_deepagent.research.causes import make_causal_inference_node
+    from locus_deepagent.research.execute import make_execute_node
+    from locus_deepagent.research.keys import (
+        KEY_CAUSAL_CHAIN,
+        KEY_CAUSAL_CONFIDENCE,
+        KEY_CAUSAL_HYPOTHESIS,
+        KEY_CLAIMS,
+        KEY_EVIDENCE,
+        KEY_EXECUTE_PROMPT,
+        KEY_GROUNDING_FACTS,
+        KEY_GROUNDING_REASON,
+        KEY_GROUNDING_SCORE,
+        KEY_PROMPT,
+        KEY_REGENERATION_COUNT,
+        KEY_REPLAN_COUNT,
+        KEY_STRUCTURED_OUTPUT,
+        KEY_SUMMARY,
+        KEY_UNGROUNDED_CLAIMS,
+    )
+    from locus_deepagent.research.recovery import make_replan_node, route_after_grounding
+    from locus_deepagent.research.scoring import make_grounding_eval_node
+    from locus_deepagent.research.workflow import create_research_workflow
+    from locus_deepagent.research.writing import make_regenerate_summary_node, make_summarize_node
+
+__all__ = [
+    "KEY_CAUSAL_CHAIN",
+    "KEY_CAUSAL_CONFIDENCE",
+    "KEY_CAUSAL_HYPOTHESIS",
+    "KEY_CLAIMS",
+    "KEY_EVIDENCE",
+    "KEY_EXECUTE_PROMPT",
+    "KEY_GROUNDING_FACTS",
+    "KEY_GROUNDING_REASON",
+    "KEY_GROUNDING_SCORE",
+    "KEY_PROMPT",
+    "KEY_REGENERATION_COUNT",
+    "KEY_REPLAN_COUNT",
+    "KEY_STRUCTURED_OUTPUT",
+    "KEY_SUMMARY",
+    "KEY_UNGROUNDED_CLAIMS",
+    "create_research_workflow",
+    "make_causal_inference_node",
+    "make_execute_node",
+    "make_grounding_eval_node",
+    "make_regenerate_summary_node",
+    "make_replan_node",
+    "make_summarize_node",
+    "route_after_grounding",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "locus_deepagent.research.causes": ("make_causal_inference_node",),
+        "locus_deepagent.research.execute": ("make_execute_node",),
+        "locus_deepagent.research.keys": (
+            "KEY_CAUSAL_CHAIN",
+            "KEY_CAUSAL_CONFIDENCE",
+            "KEY_CAUSAL_HYPOTHESIS",
+            "KEY_CLAIMS",
+            "KEY_EVIDENCE",
+            "KEY_EXECUTE_PROMPT",
+            "KEY_GROUNDING_FACTS",
+            "KEY_GROUNDING_REASON",
+            "KEY_GROUNDING_SCORE",
+            "KEY_PROMPT",
+            "KEY_REGENERATION_COUNT",
+            "KEY_REPLAN_COUNT",
+            "KEY_STRUCTURED_OUTPUT",
+            "KEY_SUMMARY",
+            "KEY_UNGROUNDED_CLAIMS",
+        ),
+        "locus_deepagent.research.recovery": (
+            "make_replan_node",
+            "route_after_grounding",
+        ),
+        "locus_deepagent.research.scoring": ("make_grounding_eval_node",),
+        "locus_deepagent.research.workflow": ("create_research_workflow",),
+        "locus_deepagent.research.writing": (
+            "make_regenerate_summary_node",
+            "make_summarize_node",
+        ),
+    },
+)

@@ -1,0 +1,1 @@
+"""The research workflow: execute, infer causes, summarize, check, and again where it does not hold."""
