@@ -46,9 +46,9 @@ from locus.core.messages import (
     Usage,
 )
 from locus.core.state import AgentState, ReasoningStep, ToolExecution
-from locus.hooks.hook import Stash
 from locus.journal.effects import Clock, SystemClock
 from locus.models.protocol import ModelRequest, ModelResponse, StopReason
+from locus.tools.context import Stash
 from locus.tools.registry import ToolRegistry
 from locus_testkit.strategies import labels
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
-from locus.hooks.hook import Stash, StashKey
+from locus.plugin import Stash, StashKey
 from locus.plugins.manifest import Plugin
 
 

@@ -26,10 +26,11 @@ from locus.core.directives import (
 )
 from locus.core.events import Event, register_event
 from locus.core.lazy import Lazy, exports
-from locus.hooks.context import ConversationManager, RunContext, View
-from locus.hooks.hook import Hook, Stash, StashKey
+from locus.hooks.context import ConversationManager, RunContext, View, current_run
+from locus.hooks.hook import Hook
 from locus.hooks.markers import hookimpl
 from locus.plugins.manifest import API, Plugin
+from locus.tools.context import Stash, StashKey
 
 __all__ = [
     "API",
@@ -54,6 +55,7 @@ __all__ = [
     "StashKey",
     "Verdict",
     "View",
+    "current_run",
     "exports",
     "hookimpl",
     "register_event",

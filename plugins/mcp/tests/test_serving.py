@@ -14,9 +14,10 @@ import anyio.to_thread
 import pytest
 from mcp import Client
 
-from locus import Agent, ToolContext, ToolProgressEvent, tool
+from locus import Agent, Event, ModelRequest, ToolContext, ToolProgressEvent, tool
 from locus.core.errors import ConfigError
 from locus.core.messages import MediaBlock
+from locus.plugin import StashKey
 from locus.tools import Tool
 from locus_plugin_mcp import http_app, serve
 from locus_plugin_mcp.command import source_of
@@ -75,6 +76,15 @@ async def asks(ctx: ToolContext[Any]) -> str:
 
 
 @tool
+async def judges(ctx: ToolContext[Any], brings: bool) -> str:
+    """Ask a model."""
+    assert await ctx.emit(Event()) is None
+    ctx.stash[StashKey[int]()] = ctx.state.iteration
+    model = ScriptedModel("fine") if brings else None
+    return (await ctx.call_model(ModelRequest(messages=()), model=model, purpose="judge")).message.text
+
+
+@tool
 def picture() -> MediaBlock:
     """A picture."""
     return MediaBlock("image", "image/png", data=b"png")
@@ -89,7 +99,7 @@ async def late() -> None:
 #: What starts a whole interpreter does so on one event loop.
 ONCE = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
-TOOLS: list[Tool[..., Any]] = [add, steps, slow, keyed, asks, picture, late]
+TOOLS: list[Tool[..., Any]] = [add, steps, slow, keyed, asks, judges, picture, late]
 
 
 async def test_an_agents_tools_are_listed_and_called_by_the_official_client() -> None:
@@ -106,6 +116,8 @@ async def test_an_agents_tools_are_listed_and_called_by_the_official_client() ->
             "steps": await client.call_tool("steps", progress_callback=note),
             "picture": await client.call_tool("picture"),
             "asks": await client.call_tool("asks"),
+            "judges": await client.call_tool("judges", {"brings": True}),
+            "asks a model": await client.call_tool("judges", {"brings": False}),
             "late": await client.call_tool("late"),
             "wrong": await client.call_tool("add", {"x": 1}),
             "unknown": await client.call_tool("adds", {}),
@@ -121,6 +133,8 @@ async def test_an_agents_tools_are_listed_and_called_by_the_official_client() ->
         "steps": (False, "my deps"),
         "picture": (False, ""),
         "asks": (True, "ToolError: this tool asks a person, whic"),
+        "judges": (False, "fine"),
+        "asks a model": (True, "ToolError: this tool asks a model (judge"),
         "late": (True, "TimeoutError: the tool did not finish wi"),
         "wrong": (True, "ArgumentError: the arguments of add are "),
         "unknown": (True, "UnknownTool: 'adds' is not a tool; did y"),

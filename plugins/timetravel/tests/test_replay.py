@@ -37,7 +37,7 @@ from locus.core.journal import Transition
 from locus.core.termination import CustomCondition, Deadline, MaxIterations, TimeLimit, TokenLimit
 from locus.journal import MemoryStore
 from locus.models import Chunk, ModelResponse
-from locus.plugin import Plugin, RunContext, hookimpl
+from locus.plugin import Plugin, RunContext, current_run, hookimpl
 from locus.plugins.discovery import Catalogue
 from locus_kit.reflect import EveryIterations
 from locus_plugin_conversation import SlidingWindowManager, SummarizingManager
@@ -430,6 +430,39 @@ async def test_a_model_that_is_named_needs_no_provider(store: MemoryStore) -> No
     agent = made(store, call("add", a=1), "2", hooks=[Judging()], catalogue=Catalogue.only(acme))
     assert (await agent.run("x", thread_id="t")).state.metadata["judged"] == "fine"
     await same(dead(store, hooks=[Judging()]))
+
+
+@tool
+async def ask_a_model(ctx: ToolContext[Any]) -> str:
+    """Ask a model."""
+    bodies["ask_a_model"] += 1
+    return (await ctx.call_model(question("well?"), purpose="judge")).message.text
+
+
+async def test_what_a_body_asked_a_model_is_in_the_record(store: MemoryStore) -> None:
+    agent = made(store, call("ask_a_model"), "fine", "done", tools=[ask_a_model])
+    result = await agent.run("x", thread_id="t")
+    assert result.usage.total_tokens == 45
+    await same(dead(store, tools=[ask_a_model]))
+    assert bodies["ask_a_model"] == 1
+
+
+async def test_a_replay_is_the_current_run_of_what_it_calls(store: MemoryStore) -> None:
+    seen: list[bool] = []
+
+    class Looks(Hook):
+        @hookimpl
+        async def locus_wrap_node(self, call_next: Any, node: str, state: AgentState, run: RunContext) -> AgentState:
+            seen.append(current_run() is run)
+            made: AgentState = await call_next(state.with_metadata("at", str(node)))
+            return made
+
+    await made(store, "done", hooks=[Looks()]).run("x", thread_id="t")
+    seen.clear()
+    await same(dead(store, hooks=[Looks()]))
+    assert seen
+    assert all(seen)
+    assert current_run() is None
 
 
 async def test_reflection(store: MemoryStore) -> None:

@@ -57,16 +57,17 @@ class StepId:
         return StepId(self.iteration, self.node, self.ordinal, attempt, self.name, self.parent)
 
     @classmethod
-    def of_call(cls, iteration: int, purpose: str, question: str, times: int) -> StepId:
+    def of_call(cls, iteration: int, purpose: str, question: str, times: int, parent: StepId | None = None) -> StepId:
         """The id of a plugin's model call, by what it asks and how often that was asked before.
 
         Args:
             iteration: 0-based index of the iteration.
             purpose: what the call is for, any text.
             question: a hash of the request, in hex digits.
-            times: how often the node under way has asked the same for the same purpose.
+            times: how often the node or body under way has asked the same for the same purpose.
+            parent: the step inside whose body it is made, or None.
         """
-        return cls(iteration, CALL, times, name=f"{question}:{purpose}")
+        return cls(iteration, CALL, times, name=f"{question}:{purpose}", parent=parent)
 
     @property
     def purpose(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from attrs import field
@@ -10,7 +12,7 @@ from attrs import field
 from locus.core.events import Event
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.state import AgentState
-from locus.hooks.hook import Stash
+from locus.tools.context import Stash
 
 if TYPE_CHECKING:
     from locus.core.directives import Directive
@@ -117,6 +119,32 @@ class RunContext(Protocol):
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point."""
+
+
+# Holds the run, and nothing once it has ended: tasks that outlive it have copied the context.
+_CURRENT: ContextVar[Sequence[RunContext]] = ContextVar("locus_run", default=())
+
+
+def current_run() -> RunContext | None:
+    """The run in which this code is called, for code that is not given one; None outside of a run, and after it.
+
+    Hooks and bodies of tools have it, and so do the tasks and anyio's worker threads that they start; in a child run it
+    is the child.
+    """
+    return next(iter(_CURRENT.get()), None)
+
+
+@contextmanager
+def as_current(run: RunContext) -> Iterator[None]:
+    """Let `current_run` give a run to all code that is called in the block."""
+    held = [run]
+    token = _CURRENT.set(held)
+    try:
+        yield
+    finally:
+        held.clear()
+        with suppress(ValueError):  # a run that is closed from outside is left in another context
+            _CURRENT.reset(token)
 
 
 # -- conversations -----------------------------------------------------------------------------------

@@ -1,11 +1,6 @@
-"""`Hook`: the base class for a user's own hooks, and the `Stash` in which hooks keep values for one run."""
+"""`Hook`: the base class for a user's own hooks."""
 
 from __future__ import annotations
-
-from typing import Any, Generic, TypeVar, cast
-
-T = TypeVar("T")
-D = TypeVar("D")
 
 
 class Hook:
@@ -34,44 +29,3 @@ class Hook:
     hears_chunks: bool = True
     #: The name in reports; the class name when empty.
     name: str = ""
-
-
-class StashKey(Generic[T]):
-    """The key of one value; make it once, at module level. Two keys are never equal."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str = "") -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"StashKey({self.name!r})"
-
-
-class Stash:
-    """Typed storage of plugins for one run; it lives as long as the run and is never saved."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self) -> None:
-        self._values: dict[StashKey[Any], Any] = {}
-
-    def __setitem__(self, key: StashKey[T], value: T) -> None:
-        self._values[key] = value
-
-    def __getitem__(self, key: StashKey[T]) -> T:
-        return cast("T", self._values[key])
-
-    def __delitem__(self, key: StashKey[T]) -> None:
-        del self._values[key]
-
-    def __contains__(self, key: StashKey[T]) -> bool:
-        return key in self._values
-
-    def get(self, key: StashKey[T], default: D) -> T | D:
-        """The value, or a default."""
-        return cast("T | D", self._values.get(key, default))
-
-    def setdefault(self, key: StashKey[T], default: T) -> T:
-        """The value; without one, the default is stored and returned."""
-        return cast("T", self._values.setdefault(key, default))

@@ -7,6 +7,7 @@ from locus.core.lazy import exports
 if TYPE_CHECKING:
     from locus.core.directives import LeftOpen as LeftOpen
     from locus.core.directives import Suspended as Suspended
+    from locus.hooks.context import as_current as as_current
     from locus.loop.budget import with_limits as with_limits
     from locus.loop.context import SegmentContext as SegmentContext
     from locus.loop.input import thread_name as thread_name
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "locus.core.directives": ("LeftOpen", "Suspended"),
+    "locus.hooks.context": ("as_current",),
     "locus.loop.budget": ("with_limits",),
     "locus.loop.context": ("SegmentContext",),
     "locus.loop.input": ("thread_name",),

@@ -50,13 +50,13 @@ from locus.hooks.dispatch import (
     suppressions,
     with_suppressions,
 )
-from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress, label_result
 from locus.hooks.table import HookHealth
 from locus.journal.effects import CallerCancel, Clock
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import QUARANTINED, ModelRequest, ModelResponse, check_quarantined
 from locus.tools.account import Account, child_thread
+from locus.tools.context import Stash
 from locus.tools.outcome import CallOutcome
 from locus.tools.provenance import Literals, trace_call
 
@@ -160,7 +160,7 @@ class SegmentContext:
     #: What is emitted once the segment has begun, each with who does not get it; None when nothing is held back.
     _early: list[tuple[Event, tuple[tuple[object, str], ...]]] | None = field(default=None, init=False)
     #: How often plugins asked each question in the node under way.
-    _asked: dict[str, int] | None = field(default=None, init=False)
+    _asked: dict[StepId, int] = field(factory=dict, init=False)
     literals: Literals | None = field(default=None, init=False)
     #: What was charged to the run and is not in its state yet.
     uncharged: Usage | None = field(default=None, init=False)
@@ -303,7 +303,7 @@ class SegmentContext:
 
     def enter_node(self, state: AgentState) -> None:
         """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""
-        self.state, self._asked, self._retry = state, None, False
+        self.state, self._asked, self._retry = state, {}, False
         self.attempt, self.retry_reason, self.why = 0, "", ""
 
     def take_retry(self) -> bool:
@@ -498,17 +498,17 @@ class SegmentContext:
         )
 
     async def call_model(
-        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str, parent: StepId | None = None
     ) -> ModelResponse:
-        """See `RunContext.call_model`."""
+        """See `RunContext.call_model`; in the body of a step, that is the parent."""
         if purpose == "think":
             raise ValueError("purpose 'think' is the loop's own; name what the call is for")
         check_quarantined(request, purpose)
         if (exceeded := self.find_exceeded()) is not None:
             raise BudgetExceeded(exceeded)
         chosen = self.model_for(model)
-        step_id = self.call_id(request, purpose)
-        self._asked = {**(self._asked or {}), step_id.name: step_id.ordinal + 1}
+        step_id = self.call_id(request, purpose, parent)
+        self._asked[evolve(step_id, ordinal=0)] = step_id.ordinal + 1
         with suppress_own_events(self):
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
@@ -527,11 +527,10 @@ class SegmentContext:
             raise ModelError(f"no provider for {model!r}: pass the model as an object")
         return self.runtime.resolve(model)
 
-    def call_id(self, request: ModelRequest, purpose: str) -> StepId:
+    def call_id(self, request: ModelRequest, purpose: str, parent: StepId | None = None) -> StepId:
         """The step of a plugin's call: by what it asks, as a resumed node asks less, and others ask in any order."""
-        first = StepId.of_call(self.state.iteration, purpose, hash_request(request), 0)
-        times = 0 if self._asked is None else self._asked.get(first.name, 0)
-        return evolve(first, ordinal=times) if times else first
+        first = StepId.of_call(self.state.iteration, purpose, hash_request(request), 0, parent)
+        return evolve(first, ordinal=self._asked.get(first, 0))
 
     def model_onion(self, core: ModelCore) -> tuple[ModelCore, bool]:
         """The wrappers around a Think call, or the call itself, and whether one must see the whole answer."""

@@ -34,6 +34,7 @@ from locus.core.journal import BLANK, END, START, ModelFailed, Outcome
 from locus.core.messages import Message, Role, label_messages
 from locus.core.state import AgentState
 from locus.core.step_id import SEGMENT, THINK, StepId
+from locus.hooks.context import as_current
 from locus.hooks.review import filter_input
 from locus.hooks.sessions import RunSessions
 from locus.journal import recovery
@@ -73,6 +74,7 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
     host = await JournalHost.open(store, run.thread_id, f"pid {os.getpid()}", run.runtime.effects)
     run.host, run.state = host, host.state
     async with AsyncExitStack() as stack:
+        stack.enter_context(as_current(run))
         stack.push_async_exit(partial(_give_back, host))
         is_same_turn = is_last_turn(host, segment.request_id)
         if host.claim.is_abandoned and host.last is not None and host.open_node is None:

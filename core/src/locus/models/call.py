@@ -21,7 +21,7 @@ from attrs import astuple, evolve
 
 from locus.core.data import encode_data, register_value
 from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
-from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
+from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.fingerprint import fingerprint, short_hash
 from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import ModelFailed
@@ -31,19 +31,17 @@ from locus.models.cut import cut_response
 from locus.models.handoff import describe_left_out, make_portable, mark_writer
 from locus.models.prices import add_cost
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OnChunk, OutputSpec
+from locus.tools.call_run import HostedRun
 from locus.tools.cancellation import find_exit, is_failure
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
     from locus.core import codec
-    from locus.core.directives import Directive
     from locus.core.state import AgentState
     from locus.core.step_id import StepId
-    from locus.journal.effects import CallerCancel, Clock
-    from locus.journal.host import JournalHost
+    from locus.journal.effects import Clock
     from locus.tools.account import Account
-    from locus.tools.call_run import CallLimits
     from locus.tools.registry import ToolRegistry
 else:
     codec = Lazy("locus.core.codec")
@@ -193,12 +191,8 @@ ModelCore = Callable[[ModelRequest], Awaitable[ModelResponse]]
 AskPrice = Callable[[Model, str, Usage, datetime], Awaitable[float | None]]
 
 
-class ModelRun(Protocol):
+class ModelRun(HostedRun, Protocol):
     """What a model step needs of the run."""
-
-    @property
-    def host(self) -> JournalHost:
-        """Where steps are recorded."""
 
     @property
     def rates(self) -> tuple[AskPrice | None, float | None]:
@@ -208,19 +202,8 @@ class ModelRun(Protocol):
     def clock(self) -> Clock:
         """The source of time."""
 
-    async def emit(self, event: Event) -> Directive | None:
-        """Emit an event."""
-
     def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
         """Emit a piece of an answer."""
-
-    @property
-    def has_listener(self) -> Callable[[type[Event]], object]:
-        """Whether anybody listens to events of a kind: true or false."""
-
-    @property
-    def call_limits(self) -> CallLimits:
-        """How long an attempt may take."""
 
     @property
     def attempt(self) -> int:
@@ -237,15 +220,8 @@ class ModelRun(Protocol):
         """Charge tokens to the run."""
 
     @property
-    def caller_cancel(self) -> CallerCancel:
-        """What cuts off the calls of models when the caller cancels the run."""
-
-    @property
     def cancelled(self) -> str | None:
         """The reason of a cancel (maybe empty), or None."""
-
-    def cancel(self, reason: str = "") -> None:
-        """End the run at the next safe point."""
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why no further model may be asked once that is charged as well, or None."""

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from locus.core.termination import Bounds
     from locus.journal.effects import CallerCancel
     from locus.journal.host import JournalHost
+    from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.tools.account import Account
+    from locus.tools.context import Stash
     from locus.tools.outcome import CallOutcome
     from locus.tools.registry import ToolRegistry
 
@@ -42,7 +44,33 @@ class CallLimits:
     levels: int = 16
 
 
-class StepRun(Protocol):
+class HostedRun(Protocol):
+    """The run, as a step of any kind sees it."""
+
+    @property
+    def host(self) -> JournalHost:
+        """Where steps are recorded."""
+
+    @property
+    def call_limits(self) -> CallLimits:
+        """How many calls, and how long each."""
+
+    @property
+    def caller_cancel(self) -> CallerCancel:
+        """Cuts off calls of models, and what bodies let it, when the caller cancels."""
+
+    @property
+    def has_listener(self) -> Callable[[type[Event]], object]:
+        """Whether anybody listens to events of a kind: true or false."""
+
+    async def emit(self, event: Event) -> Directive | None:
+        """Emit an event; the strictest directive of those who listen."""
+
+    def cancel(self, reason: str = "") -> None:
+        """End the run at the next safe point."""
+
+
+class StepRun(HostedRun, Protocol):
     """The run, as the body of a step sees it; `locus.loop.SegmentContext` is one."""
 
     @property
@@ -62,19 +90,17 @@ class StepRun(Protocol):
         """Seconds on `anyio.current_time` by which bodies must end, or None."""
 
     @property
-    def host(self) -> JournalHost:
-        """Where outcomes are recorded."""
-
-    @property
     def state(self) -> AgentState:
         """The state as last committed, or as the node under way last showed it."""
 
     @property
-    def caller_cancel(self) -> CallerCancel:
-        """What cuts off the blocks of bodies that let it."""
+    def stash(self) -> Stash:
+        """Where plugins keep what belongs to the run."""
 
-    async def emit(self, event: Event) -> Directive | None:
-        """Emit an event; the strictest directive of those who listen."""
+    async def call_model(
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str, parent: StepId | None = None
+    ) -> ModelResponse:
+        """Ask a model in the body of a step, that is the parent."""
 
     async def run_child(
         self,
@@ -102,10 +128,6 @@ class CallRun(StepRun, Protocol):
         """What the run's condition guarantees."""
 
     @property
-    def call_limits(self) -> CallLimits:
-        """How many calls, and how long each."""
-
-    @property
     def halted(self) -> bool:
         """Whether nothing more may be started."""
 
@@ -117,19 +139,12 @@ class CallRun(StepRun, Protocol):
     def has_tool_wrappers(self) -> bool:
         """Whether a hook wraps tool bodies."""
 
-    @property
-    def has_listener(self) -> Callable[[type[Event]], object]:
-        """Whether there is a listener of events of a kind: true or false."""
-
     def is_out_of_time(self) -> bool:
         """Whether the time of the run is used up; the run stops then."""
 
     @property
     def stop_reason(self) -> str:
         """Why the run is ending."""
-
-    def cancel(self, reason: str = "") -> None:
-        """End the run at the next safe point."""
 
     @property
     def retry_reason(self) -> str:

@@ -1,24 +1,69 @@
-"""`ToolContext`: what a tool body may ask of the run that called it."""
+"""`ToolContext`: what a tool body may ask of the run that called it; and `Stash`, what plugins keep for one run."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from locus.journal.effects import CallerCancel, CutScope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
-    from locus.core.directives import Option
+    from locus.core.directives import Directive, Option
+    from locus.core.events import Event
+    from locus.core.state import AgentState
+    from locus.models.protocol import Model, ModelRequest, ModelResponse
 
 T = TypeVar("T")
+D = TypeVar("D")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
     Deps = DefaultTypeVar("Deps", default=Any)
 else:
     Deps = TypeVar("Deps")
+
+
+class StashKey(Generic[T]):
+    """The key of one value; make it once, at module level. Two keys are never equal."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"StashKey({self.name!r})"
+
+
+class Stash:
+    """Typed storage of plugins for one run; it lives as long as the run and is never saved."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[StashKey[Any], Any] = {}
+
+    def __setitem__(self, key: StashKey[T], value: T) -> None:
+        self._values[key] = value
+
+    def __getitem__(self, key: StashKey[T]) -> T:
+        return cast("T", self._values[key])
+
+    def __delitem__(self, key: StashKey[T]) -> None:
+        del self._values[key]
+
+    def __contains__(self, key: StashKey[T]) -> bool:
+        return key in self._values
+
+    def get(self, key: StashKey[T], default: D) -> T | D:
+        """The value, or a default."""
+        return cast("T | D", self._values.get(key, default))
+
+    def setdefault(self, key: StashKey[T], default: T) -> T:
+        """The value; without one, the default is stored and returned."""
+        return cast("T", self._values.setdefault(key, default))
 
 
 class ToolContext(ABC, Generic[Deps]):
@@ -59,6 +104,16 @@ class ToolContext(ABC, Generic[Deps]):
     def deadline(self) -> float | None:
         """Seconds on `anyio.current_time` by which the body must end, or None."""
 
+    @property
+    @abstractmethod
+    def state(self) -> AgentState:
+        """The state of the run in which the model asked for the call; it cannot be changed."""
+
+    @property
+    @abstractmethod
+    def stash(self) -> Stash:
+        """Where a plugin keeps what belongs to this run; its hooks have the same as ``run.stash``."""
+
     @abstractmethod
     def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
         """Ask a person. The body is left here and entered again from its top once there is an answer.
@@ -97,6 +152,23 @@ class ToolContext(ABC, Generic[Deps]):
 
         Raises:
             BudgetExceeded: nothing is left, or ``max_depth`` allows no further level; the child was not started.
+        """
+
+    @abstractmethod
+    async def call_model(
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
+    ) -> ModelResponse:
+        """Ask a model as a step of this body: recorded, charged to the run, budgets checked first.
+
+        The arguments and what is raised are those of `locus.plugin.RunContext.call_model`. A body that is entered again
+        gets the recorded answer to what it asked before.
+        """
+
+    @abstractmethod
+    async def emit(self, event: Event) -> Directive | None:
+        """Send an event of a plugin to all listeners, and fill in its envelope: see `locus.plugin.RunContext.emit`.
+
+        A synchronous body is in a worker thread, where it is ``anyio.from_thread.run(ctx.emit, event)``.
         """
 
     @abstractmethod

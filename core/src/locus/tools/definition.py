@@ -16,7 +16,6 @@ from attrs import evolve, field
 from locus.core.frozen import FrozenDict, freeze, frozen
 from locus.core.labels import Label, Reads
 from locus.core.lazy import Lazy
-from locus.tools.context import ToolContext
 
 if TYPE_CHECKING:
     from msgspec import structs
@@ -164,7 +163,7 @@ class Bound:
         """The arguments as the body gets them, defaults filled in."""
         return structs.asdict(self.tool.parameters.convert(self._given))
 
-    def call(self, context: ToolContext[Any] | None = None) -> Any:
+    def call(self, context: Any = None) -> Any:
         """Enter the body once; it may be entered again, and then finds its arguments as they were.
 
         Args:

@@ -409,9 +409,14 @@ class _BodyContext(StepContext, ToolContext[Any]):
         return self._entry.call.id
 
     @property
+    def state(self) -> AgentState:
+        """As Execute got it, from what wraps it."""
+        return self._entry.state
+
+    @property
     def label(self) -> Label:
         """With that of the tool: its body may put what it has read into a prompt."""
-        return self._entry.state.label | self._entry.label
+        return self.state.label | self._entry.label
 
     async def emit_progress(
         self, progress: float | None = None, *, total: float | None = None, message: str = ""

@@ -24,13 +24,16 @@ from locus.tools.cancellation import find_exit, is_failure
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
-    from locus.core.directives import Option
+    from locus.core.directives import Directive, Option
+    from locus.core.events import Event
     from locus.core.journal import Policy, Step
     from locus.core.messages import Usage
+    from locus.core.state import AgentState
     from locus.core.step_id import StepId
+    from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.tools.account import Account
     from locus.tools.call_run import StepRun
-    from locus.tools.context import ToolContext
+    from locus.tools.context import Stash, ToolContext
     from locus.tools.definition import Bound, Tool
 
 
@@ -59,7 +62,7 @@ class StepEntry(BodyEntry):
     account: Account | None = None
     # What children that the body ran have spent.
     usage: Usage | None = None
-    # Of what children of the body have seen.
+    # Of what children of the body, and models that it asked, have seen.
     read: Label = CLEAN
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
     raised_by_context: Interrupt | None = None
@@ -335,9 +338,19 @@ class StepContext:
         return self._run.deadline
 
     @property
+    def state(self) -> AgentState:
+        """The state of the run; it cannot be changed."""
+        return self._run.state
+
+    @property
+    def stash(self) -> Stash:
+        """Where a plugin keeps what belongs to this run."""
+        return self._run.stash
+
+    @property
     def label(self) -> Label:
         """Of what the body may put into the prompt of a child."""
-        return self._run.state.label | self._entry.read
+        return self.state.label | self._entry.read
 
     def cut_scope(self) -> CutScope:
         """A block that is left at once when the caller cancels the run; the body goes on behind it."""
@@ -384,3 +397,16 @@ class StepContext:
         entry.read |= result.state.label
         entry.usage = spent if entry.usage is None else entry.usage + spent
         return result
+
+    async def call_model(
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
+    ) -> ModelResponse:
+        """Ask a model as a step of this body."""
+        response = await self._run.call_model(request, model=model, purpose=purpose, parent=self._entry.at)
+        if response.label is not None:
+            self._entry.read |= response.label
+        return response
+
+    async def emit(self, event: Event) -> Directive | None:
+        """Send an event to all listeners."""
+        return await self._run.emit(event)

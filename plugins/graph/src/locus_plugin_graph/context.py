@@ -10,7 +10,6 @@ from attrs import define, field
 from locus.core.journal import CHILD, STEP, Outcome, StepId
 from locus.core.messages import Message, Role
 from locus.models import ModelRequest
-from locus.plugin import Directive, Event
 from locus.tools import StepContext, StepEntry, as_tool
 
 if TYPE_CHECKING:
@@ -132,15 +131,9 @@ class NodeContext(StepContext, Generic[Deps]):
             ModelError: it failed, or the graph has no model.
             BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
         """
-        run: Any = self._run
         if not isinstance(request, ModelRequest):
             if isinstance(request, str):
                 request = Message(Role.USER, request)
             messages = (request,) if isinstance(request, Message) else tuple(request)
             request = ModelRequest(messages=messages, tools=tuple(as_tool(each).spec for each in tools))
-        response: ModelResponse = await run.call_model(request, model=model, purpose=purpose)
-        return response
-
-    async def emit(self, event: Event) -> Directive | None:
-        """Send an event to all listeners."""
-        return await self._run.emit(event)
+        return await StepContext.call_model(self, request, model=model, purpose=purpose)

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import mcp.types as types
 import uvicorn
-from attrs import define
+from attrs import define, field
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
@@ -24,11 +24,16 @@ from locus import Agent, Interrupt, Option
 from locus.core import thaw
 from locus.core.errors import ConfigError, ToolError
 from locus.core.messages import MediaBlock
+from locus.core.state import AgentState
+from locus.plugin import Stash
 from locus.tools import ArgumentError, Bound, Tool, ToolContext, ToolRegistry, enter_body, error_text, result_content
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+
+    from locus.models import Model, ModelRequest, ModelResponse
+    from locus.plugin import Directive, Event
 
 __all__ = ["http_app", "serve", "server_of"]
 
@@ -187,6 +192,8 @@ class _Context(ToolContext[Any]):
     idempotency_key: str
     thread_id: str = ""
     deadline: float | None = None
+    state: AgentState = field(factory=AgentState)
+    stash: Stash = field(factory=Stash)
     _told: float = 0.0
 
     def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
@@ -204,6 +211,18 @@ class _Context(ToolContext[Any]):
         if budget is not None:
             raise ToolError("this tool limits the budget of a child run, and over MCP it has no run to take it from")
         return await agent.run(prompt)
+
+    async def call_model(
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
+    ) -> ModelResponse:
+        """Ask a model that the tool brings: outside of a run it has no other."""
+        if model is None or isinstance(model, str):
+            raise ToolError(f"this tool asks a model ({purpose}), and over MCP it has no run to take it from")
+        return await model.complete(request, None)
+
+    async def emit(self, event: Event) -> Directive | None:
+        """Do nothing: an event has no listeners outside of a run."""
+        return None
 
     async def emit_progress(
         self, progress: float | None = None, *, total: float | None = None, message: str = ""

@@ -17,7 +17,7 @@ from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
 from locus.journal import LIMITS, read_entries
-from locus.loop import Suspended, advance_node, request_fingerprint, restore, with_limits
+from locus.loop import Suspended, advance_node, as_current, request_fingerprint, restore, with_limits
 from locus.loop.router import Node
 from locus.models import output_schema
 from locus_plugin_timetravel.difference import Difference, same
@@ -161,13 +161,14 @@ class _Walk:
             error = None if last.error is None else StepFailed(last.error)
             run.stop = Ending(last.why, last.satisfied, last.detail, error, last.iteration_finished)
         try:
-            try:
-                await advance_node(run, trace.before, Node(trace.node))
-            except Suspended:
-                if trace.cancelled is None:
-                    raise
-                run.cancel(trace.cancelled)  # while its questions were open
-                await advance_node(run, trace.before, Node(trace.node))
+            with as_current(run):
+                try:
+                    await advance_node(run, trace.before, Node(trace.node))
+                except Suspended:
+                    if trace.cancelled is None:
+                        raise
+                    run.cancel(trace.cancelled)  # while its questions were open
+                    await advance_node(run, trace.before, Node(trace.node))
         except ReplayDiffers as e:
             found: Difference = e.difference
             return found

@@ -70,12 +70,14 @@ class ReplayRun(SegmentContext):
             self.stop = self.host.used_up
         return self.stop is not None or self.halted
 
-    async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
+    async def call_model(
+        self, request: ModelRequest, *, model: Any = None, purpose: str, parent: StepId | None = None
+    ) -> ModelResponse:
         """A plugin's recorded call."""
-        self._next = self.call_id(request, purpose)
+        self._next = self.call_id(request, purpose, parent)
         if self.host.find_unchecked(self._next) is None:
             self.host.spend()
-        return await super().call_model(request, model=model, purpose=purpose)
+        return await super().call_model(request, model=model, purpose=purpose, parent=parent)
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """As in a run; but a call that is on record was made, so there was room for it."""
