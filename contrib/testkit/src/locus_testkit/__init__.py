@@ -24,10 +24,13 @@ from locus_testkit.cassettes import (  # noqa: E402  # the line above must come 
 )
 from locus_testkit.clock import FakeClock  # noqa: E402  # the line above must come first
 from locus_testkit.contracts import (  # noqa: E402  # the line above must come first
+    BackendContract,
+    BackendFeatures,
     Contract,
     ContractBroken,
     Differs,
     FeatureUnknown,
+    FileStoreContract,
     JournalStoreContract,
     ModelContract,
     ModelFeatures,
@@ -61,6 +64,8 @@ from locus_testkit.stores import FullStore, InterceptedStore  # noqa: E402  # th
 
 __all__ = [
     "DEFAULT_USAGE",
+    "BackendContract",
+    "BackendFeatures",
     "CallIds",
     "Cassette",
     "CassetteError",
@@ -78,6 +83,7 @@ __all__ = [
     "FailingStore",
     "FakeClock",
     "FeatureUnknown",
+    "FileStoreContract",
     "FullStore",
     "HistoryInvalid",
     "InterceptedStore",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal import Posted
 
-__all__ = ["OCIBucketBackend", "make"]
+__all__ = ["OCIBucketBackend", "checked_place", "make"]
 
 T = TypeVar("T")
 
@@ -93,11 +93,6 @@ class OCIBucketBackend:
         endpoint: str | None = None,
         settings: OciSettings | None = None,
     ) -> None:
-        if _BUCKET.fullmatch(bucket) is None:
-            raise ConfigError(f"bucket must consist of letters, digits, '-', '_' and '.', got {bucket!r:.100}")
-        words = [word for word in prefix.split("/") if word]
-        if any(word in (".", "..") or not word.isprintable() for word in words) or len(prefix) > 400:
-            raise ConfigError(f"prefix must be names with slashes between them, like 'team/runs', got {prefix!r:.100}")
         own = settings or OciSettings()
         self.settings = evolve(
             own,
@@ -106,23 +101,13 @@ class OCIBucketBackend:
             namespace=namespace or own.namespace,
             storage_endpoint=endpoint or own.storage_endpoint,
         )
-        self.bucket, self.prefix = bucket, "/".join(words)
+        self._place = checked_place(bucket, prefix, self.settings)
+        self.bucket, self.prefix = bucket, self._place.prefix.rstrip("/")
         self._closed = False
         self._engine, self._dropped = self._start()
 
     def _start(self) -> tuple[_Engine, weakref.finalize[[], OCIBucketBackend]]:
-        own = self.settings
-        place = Place(
-            bucket=self.bucket,
-            namespace=own.namespace,
-            prefix=f"{self.prefix}/" if self.prefix else "",
-            endpoint=own.storage_endpoint,
-            timeout=own.storage_timeout,
-            connect_timeout=own.connect_timeout,
-            retries=own.retries,
-            connections=own.connections,
-        )
-        engine = _Engine(place, own)
+        engine = _Engine(self._place, self.settings)
         dropped = weakref.finalize(self, engine.worker.stop)
         dropped.atexit = False  # the worker sees to that itself
         return engine, dropped
@@ -320,6 +305,34 @@ class OCIBucketBackend:
                 parent = batch.parent if n == batch.first else f"{n - 1}:{batch.writer}"
                 made.append(Entry(n, batch.writer, parent, entry_from_json(form)))
         return tuple(made)
+
+
+def checked_place(bucket: str, prefix: str, settings: OciSettings) -> Place:
+    """A place in a bucket.
+
+    Args:
+        bucket: its name.
+        prefix: of the names of all objects; slashes at its ends do not matter.
+        settings: the rest.
+
+    Raises:
+        ConfigError: the bucket or the prefix cannot be the name of one.
+    """
+    if _BUCKET.fullmatch(bucket) is None:
+        raise ConfigError(f"bucket must consist of letters, digits, '-', '_' and '.', got {bucket!r:.100}")
+    words = [word for word in prefix.split("/") if word]
+    if any(word in (".", "..") or not word.isprintable() for word in words) or len(prefix) > 400:
+        raise ConfigError(f"prefix must be names with slashes between them, like 'team/runs', got {prefix!r:.100}")
+    return Place(
+        bucket=bucket,
+        namespace=settings.namespace,
+        prefix="".join(f"{word}/" for word in words),
+        endpoint=settings.storage_endpoint,
+        timeout=settings.storage_timeout,
+        connect_timeout=settings.connect_timeout,
+        retries=settings.retries,
+        connections=settings.connections,
+    )
 
 
 class _PendingPost:

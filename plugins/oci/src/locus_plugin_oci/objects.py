@@ -12,7 +12,7 @@ import email.utils
 import hashlib
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -87,6 +87,7 @@ class ObjectInfo:
     name: str
     etag: str
     changed: datetime
+    size: int = 0
 
 
 @frozen(kw_only=True)
@@ -223,19 +224,20 @@ class Objects:
         self._check_accepted(response, f"delete {name!r}")
         return True
 
-    async def list(self, prefix: str, *, end: str | None = None) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, end: str | None = None, limit: int = 1000) -> AsyncGenerator[ObjectInfo, None]:
         """The objects whose names begin with something, in the order of their names.
 
         Args:
             prefix: what they begin with.
             end: names from this one on are left out.
+            limit: how many to ask for at a time.
 
         Raises:
             BucketProblem: the service failed.
         """
         own, start = self.place.prefix, ""
         while True:
-            query = {"prefix": own + prefix, "limit": "1000", "fields": "name,etag,timeModified"}
+            query = {"prefix": own + prefix, "limit": str(limit), "fields": "name,etag,size,timeModified"}
             if start:
                 query["start"] = start
             if end is not None:
@@ -245,7 +247,12 @@ class Objects:
             try:
                 data = response.json()
                 rows = [
-                    ObjectInfo(row["name"].removeprefix(own), row.get("etag", ""), _instant(row.get("timeModified")))
+                    ObjectInfo(
+                        row["name"].removeprefix(own),
+                        row.get("etag", ""),
+                        _instant(row.get("timeModified")),
+                        row.get("size") or 0,
+                    )
                     for row in data["objects"]
                 ]
                 following = data.get("nextStartWith")

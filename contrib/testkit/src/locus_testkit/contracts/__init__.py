@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from locus_testkit.contracts.backend import BackendContract, BackendFeatures, FileStoreContract
 from locus_testkit.contracts.base import Contract, ContractBroken
 from locus_testkit.contracts.features import FeatureUnknown, needs
 from locus_testkit.contracts.model import Differs, ModelContract, ModelFeatures, SentRequest
@@ -9,10 +10,13 @@ from locus_testkit.contracts.plugin import PluginContract
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
 
 __all__ = [
+    "BackendContract",
+    "BackendFeatures",
     "Contract",
     "ContractBroken",
     "Differs",
     "FeatureUnknown",
+    "FileStoreContract",
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
