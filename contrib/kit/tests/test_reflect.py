@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from locus.core.state import AgentState, ToolExecution
-from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
+from locus_kit.reflect import AfterTool, EveryIterations, OnRepetition, OnToolError
 
 
 def ran(keys: str, **changes: Any) -> AgentState:
@@ -119,3 +119,14 @@ def test_an_error_of_the_current_iteration_is_a_reason_to_reflect() -> None:
 def test_a_wrong_interval_is_refused_at_build(build: Any) -> None:
     with pytest.raises(ValueError, match="must be an int of 1 or more, got"):
         build()
+
+
+def test_after_a_tool_means_after_an_iteration_in_which_it_succeeded() -> None:
+    policy = AfterTool(("A",))
+    assert policy(ran("b")) is None
+    assert policy(evolve(ran("a b"), iteration=1)) is None  # it was in the iteration before
+    assert policy(evolve(ran("xx ab"), iteration=1)) == "A was called"
+    failed = ToolExecution(tool_name="A", error="ValueError: no", iteration=0)
+    assert policy(AgentState().with_tool_execution(failed)) is None
+    with pytest.raises(ValueError, match="names must be a list of strings"):
+        AfterTool("A")  # type: ignore[arg-type]

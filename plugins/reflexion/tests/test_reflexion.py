@@ -536,3 +536,18 @@ async def test_metadata_of_another_plugin_under_its_name_is_not_a_lesson() -> No
 
 def test_the_reflector_is_found_where_programs_look_for_it() -> None:
     assert import_module("locus.reasoning.reflexion").Reflector is Reflector
+
+
+async def test_a_step_that_called_a_tool_of_after_is_judged_at_once() -> None:
+    made = agent(
+        call("look", at=1),
+        says(0.9),
+        call("fail"),
+        says(0.1),
+        "Done.",
+        reflexion={"interval": None, "after": ["look", "fail"]},
+    )
+    events = await events_of(made.run("Look."))
+    assert [e.iteration for e in events if isinstance(e, ReflectEvent)] == [1, 2]  # the failure as in any case
+    with pytest.raises(SettingsError, match="after is 'look'; expected a list"):
+        agent(reflexion={"after": "look"})

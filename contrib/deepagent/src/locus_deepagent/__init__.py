@@ -1,4 +1,4 @@
-"""Deep agents, put together from plugins: a research workflow that checks its own summaries.
+"""Deep agents, put together from plugins, and a research workflow that checks its own summaries.
 
 Names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
 """
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from locus.plugin import exports
 
 if TYPE_CHECKING:
+    from locus_deepagent.factory import create_deepagent
     from locus_deepagent.research.causes import make_causal_inference_node
     from locus_deepagent.research.execute import make_execute_node
     from locus_deepagent.research.keys import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from locus_deepagent.research.scoring import make_grounding_eval_node
     from locus_deepagent.research.workflow import create_research_workflow
     from locus_deepagent.research.writing import make_regenerate_summary_node, make_summarize_node
+    from locus_deepagent.submission import DeepAgentReport
 
 __all__ = [
     "KEY_CAUSAL_CHAIN",
@@ -48,6 +50,8 @@ __all__ = [
     "KEY_STRUCTURED_OUTPUT",
     "KEY_SUMMARY",
     "KEY_UNGROUNDED_CLAIMS",
+    "DeepAgentReport",
+    "create_deepagent",
     "create_research_workflow",
     "make_causal_inference_node",
     "make_execute_node",
@@ -61,6 +65,8 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "locus_deepagent.factory": ("create_deepagent",),
+        "locus_deepagent.submission": ("DeepAgentReport",),
         "locus_deepagent.research.causes": ("make_causal_inference_node",),
         "locus_deepagent.research.execute": ("make_execute_node",),
         "locus_deepagent.research.keys": (

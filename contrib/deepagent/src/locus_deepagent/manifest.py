@@ -36,8 +36,11 @@ _WORKFLOW = {
 plugin = Plugin(
     name="deepagent",
     api=(1, 0),
-    summary="Puts plugins together: a research workflow that checks its own summaries.",
+    summary="Puts plugins together: an agent for long work, and a research workflow that checks its own summaries.",
     compat_paths={
+        "locus.deepagent:create_deepagent": "locus_deepagent.factory:create_deepagent",
+        "locus.deepagent.factory:create_deepagent": "locus_deepagent.factory:create_deepagent",
+        "locus.deepagent.factory:DeepAgentReport": "locus_deepagent.submission:DeepAgentReport",
         "locus.deepagent:create_research_workflow": "locus_deepagent.research.workflow:create_research_workflow",
         **{
             f"locus.deepagent.workflow:{name}": f"locus_deepagent.research.{home}:{name}"

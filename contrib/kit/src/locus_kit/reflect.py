@@ -1,4 +1,4 @@
-"""Policies that say when to reflect, for plugins that judge a run: by cadence, after a tool's error, going in circles.
+"""Policies that say when to reflect, for plugins that judge a run: by cadence, after some tool, going in circles.
 
 Each is a `locus.loop.router.ReflectPolicy`.
 """
@@ -12,9 +12,9 @@ from typing import final
 from attrs import field, frozen
 
 from locus.core.state import AgentState, ToolExecution
-from locus_kit.validators import integer, optional
+from locus_kit.validators import integer, optional, strings
 
-__all__ = ["EveryIterations", "OnRepetition", "OnToolError"]
+__all__ = ["AfterTool", "EveryIterations", "OnRepetition", "OnToolError"]
 
 #: How many turns a cycle may have. A longer one is rather a procedure that the task repeats.
 _LONGEST_CYCLE = 6
@@ -46,6 +46,27 @@ class OnToolError:
                 return None
             if execution.started and not execution.succeeded:
                 return f"{execution.tool_name} failed"
+        return None
+
+
+@final
+@frozen
+class AfterTool:
+    """Reflect after an iteration in which one of these tools succeeded.
+
+    Args:
+        names: of the tools.
+    """
+
+    names: tuple[str, ...] = field(validator=strings)
+
+    def __call__(self, state: AgentState, /) -> str | None:
+        """The tool that was called last."""
+        for execution in reversed(state.tool_executions):
+            if execution.iteration != state.iteration:
+                return None
+            if execution.succeeded and execution.tool_name in self.names:
+                return f"{execution.tool_name} was called"
         return None
 
 

@@ -11,7 +11,7 @@ from locus.core.messages import Message, Role, plugin_message
 from locus.loop.router import AnyOf, ReflectPolicy
 from locus.models import ModelRequest, ModelSettings
 from locus.plugin import StashKey
-from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
+from locus_kit.reflect import AfterTool, EveryIterations, OnRepetition, OnToolError
 from locus_plugin_reflexion.record import record, request_of
 from locus_plugin_reflexion.reflection import Reflection, parse_reflection, reply_schema
 from locus_plugin_reflexion.rules import judge_by_rules
@@ -61,8 +61,9 @@ class Reflector:
         self.model: Model | str | None = model if model is not None else self.settings.model
         interval = self.settings.interval
         cadence = () if interval is None else (EveryIterations(interval),)
-        #: Why a step is judged: it failed, it repeats others, or it is its turn.
-        self.policy: ReflectPolicy = AnyOf(OnToolError(), OnRepetition(), *cadence)
+        after = (AfterTool(self.settings.after),) if self.settings.after else ()
+        #: Why a step is judged: it failed, it repeats others, it called a certain tool, or it is its turn.
+        self.policy: ReflectPolicy = AnyOf(OnToolError(), OnRepetition(), *after, *cadence)
         self._schema = reply_schema()
 
     async def judge(self, state: AgentState, run: RunContext, *, why: str = "") -> Reflection:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import field, frozen
 from attrs.validators import in_
 
-from locus_kit.validators import integer, optional, seconds, zero_to_none
+from locus_kit.validators import integer, optional, seconds, strings, zero_to_none
 
 __all__ = ["Judge", "ReflexionSettings"]
 
 #: Who judges: a model, or rules.
 Judge = Literal["model", "rules"]
+
+
+def _names(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value  # a lone string is reported as such
 
 
 @frozen(kw_only=True)
@@ -22,6 +26,7 @@ class ReflexionSettings:
     Args:
         interval: reflect after every so many iterations; None, or 0 in a file, only after a tool error and when the
             calls go in circles, which are reasons to reflect in any case.
+        after: names of tools; an iteration in which one of them succeeded is judged as well, whatever the interval.
         judge: ``"model"`` asks a model; ``"rules"`` asks no model, see `judge_by_rules`.
         model: the judge, ``"provider:model"``; None = the agent's own model.
         timeout: seconds after which a judge's answer is no longer waited for; None = as long as the run may take.
@@ -36,6 +41,7 @@ class ReflexionSettings:
     """
 
     interval: int | None = field(default=2, converter=zero_to_none, validator=optional(integer(1)))
+    after: tuple[str, ...] = field(default=(), converter=_names, validator=strings)
     judge: Judge = field(default="model", validator=in_(("model", "rules")))
     model: str | None = None
     timeout: float | None = field(default=60.0, validator=optional(seconds))
