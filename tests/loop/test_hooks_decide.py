@@ -214,6 +214,35 @@ async def test_a_rejection_after_the_consent_still_counts() -> None:
     assert bodies["add"] == 0
 
 
+ADDING = (Option("allow", allow=True), Option("no", takes="reason"), Option("edit", allow=True, takes="arguments"))
+
+
+class AsksWithAdditions(Hook):
+    """Asks about each call; a person may add a reason, or give other arguments."""
+
+    def on_tool_call(self, call: ToolCall) -> Interrupt:
+        return Interrupt(f"May I {call.name}({dict(call.arguments)})?", ADDING)
+
+
+async def test_a_person_may_give_other_arguments_and_the_call_runs_and_is_recorded_with_these() -> None:
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[AsksWithAdditions()])
+    result = await agent.resume(await agent.run("x"), {"arguments": {"a": 5}})
+    (execution,) = result.state.tool_executions
+    assert execution.arguments["a"] == 5
+    assert execution.answer == {"arguments": {"a": 5}}
+    assert results(result) == ['[A person changed the arguments of this call to {"a": 5, "b": 1}]\n6']
+    assert bodies["add"] == 1
+
+
+async def test_arguments_of_a_person_that_do_not_fit_are_asked_for_again() -> None:
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[AsksWithAdditions()])
+    again = await agent.resume(await agent.run("x"), {"arguments": {"a": "many"}})
+    assert "The arguments that you gave do not fit" in again.interrupts[0].question
+    assert bodies["add"] == 0
+    result = await agent.resume(again, {"reason": "never mind"})
+    assert results(result) == ["Error: Rejected: a person refused this call: never mind"]
+
+
 # -- ending the run -----------------------------------------------------------------------------------
 
 

@@ -279,3 +279,35 @@ async def test_without_guards_above_a_child_runs_on_what_its_agent_was_built_wit
     child, recorder = payer(), Recorder()
     assert child.runtime.with_guards_of(Agent(ScriptedModel("x"), hooks=[recorder]).runtime, ()) is child.runtime
     assert of(recorder.events, ToolStartEvent) == []
+
+
+async def test_the_answer_to_an_earlier_question_of_a_child_is_not_taken_for_that_to_a_later_one() -> None:
+    ran: list[str] = []
+
+    @tool
+    async def send(to: str) -> str:
+        """Send a mail."""
+        ran.append(to)
+        return "sent"
+
+    class Asks(Hook):
+        guard = True
+
+        def on_tool_call(self, asked: ToolCall) -> Interrupt | None:
+            return Interrupt(f"To {asked.arguments['to']}?") if asked.name == "send" else None
+
+    child = Agent(ScriptedModel(call("send", to="ann"), call("send", to="eve"), "sent"), tools=[send])
+
+    @tool
+    async def delegate(ctx: ToolContext[None]) -> str:
+        """Let a child send."""
+        return str((await ctx.run_child(child, "send")).text)
+
+    agent = Agent(ScriptedModel(call("delegate"), "done"), tools=[delegate], hooks=[Asks()])
+    first = await agent.run("x")
+    assert [q.question for q in first.interrupts] == ["To ann?"]
+    second = await agent.resume(first, "allow")
+    assert [q.question for q in second.interrupts] == ["To eve?"]
+    result = await agent.resume(second, "refuse")
+    assert result.stop_reason == "NoToolCalls"
+    assert ran == ["ann"]

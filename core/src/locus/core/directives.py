@@ -7,8 +7,8 @@ first of equals wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field
 
@@ -62,10 +62,14 @@ class Option:
     Args:
         label: what the person reads, and answers with.
         allow: where a hook asks about a call, choosing this lets the call run; any other answer refuses it.
+        takes: what the person may add. With ``"reason"``, the answer is the label or ``{"reason": "..."}``, whose text
+            the model reads. With ``"arguments"`` it is ``{"arguments": {...}}``: the call runs with these, all of
+            them, in the place of its own.
     """
 
     label: str
     allow: bool = field(default=False, kw_only=True)
+    takes: Literal["", "reason", "arguments"] = field(default="", kw_only=True)
 
     def __str__(self) -> str:
         return self.label
@@ -76,6 +80,21 @@ Choice = str | Option
 
 #: The answers to a question about a call that comes without options.
 APPROVAL: tuple[Choice, ...] = (Option("allow", allow=True), Option("refuse"))
+
+
+_TAKEN: dict[str, type] = {"reason": str, "arguments": Mapping}
+
+
+def chosen_options(options: Sequence[Choice], answer: Any) -> list[Choice]:
+    """The options that an answer means; empty where it is not an answer to the question."""
+    return [option for option in options if _means(option, answer)]
+
+
+def _means(option: Choice, answer: Any) -> bool:
+    takes = option.takes if isinstance(option, Option) else ""
+    if isinstance(answer, Mapping):
+        return takes != "" and set(answer) == {takes} and isinstance(answer[takes], _TAKEN[takes])
+    return takes != "arguments" and answer in (option, str(option))
 
 
 class Interrupt(BaseException):

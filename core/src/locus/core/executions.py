@@ -29,7 +29,7 @@ class ToolExecution:
     Args:
         tool_name: as the model wrote it.
         arguments: as the body got them, in canonical JSON, with the defaults that the schema shows filled in, and as a
-            wrapper changed them; of a call that was refused, as the model gave them.
+            person or a wrapper changed them; of a call that was refused, as the model gave them.
         result: the text the model got, or None when it failed.
         error: ``"<Type>: <message>"``, or None when it succeeded.
         duration_ms: milliseconds the body ran; 0.0 for a cache hit or a call that never started.
@@ -44,6 +44,7 @@ class ToolExecution:
             text (``result`` has its text alone); None for a result that is text.
         label: of the result; None where it was written before there were labels, which counts as untrusted.
         fields: the levels of parts of a result that is JSON, by dotted path, see ``locus_label_result``.
+        answer: what a person answered who was asked whether the call may run; None where nobody was asked.
     """
 
     tool_name: str
@@ -61,6 +62,7 @@ class ToolExecution:
     outcome_unknown: bool = False
     label: Label | None = None
     fields: FrozenDict[str, Reads] = field(default=EMPTY, converter=freeze)
+    answer: Any = field(default=None, converter=freeze)
 
     @property
     def known_label(self) -> Label:

@@ -164,10 +164,13 @@ _DECISIONS: dict[type, int] = {Allow: 0, Reject: 1, Interrupt: 2, Cancel: 3}
 _EXPECTED_DECISION = "Allow(), Reject(...), Interrupt(...), Cancel(...), or None to allow"
 
 
-async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunContext, health: HookHealth) -> Decision:
+async def decide_tool_call(
+    impls: tuple[Impl, ...], call: ToolCall, run: RunContext, health: HookHealth, *, is_answered: bool = False
+) -> Decision:
     """May this call, with the arguments that the body would get, run? All are asked and the strictest answer wins.
 
-    One that fails rejects the call. What decides is never quarantined, for that would let everything through.
+    Where a person has answered, a question counts as answered. One that fails rejects the call. What decides is never
+    quarantined, for that would let everything through.
     """
     strictest: Decision = _ALLOW
     failed: list[HookFailedEvent] | None = None
@@ -183,6 +186,8 @@ async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunCont
             failed = failed or []
             failed.append(health.record(impl, e, isolated=False))
             decision = Reject(f"plugin_error: {impl.plugin!r} failed while it decided about this call")
+        if is_answered and isinstance(decision, Interrupt):
+            continue
         if _DECISIONS[type(decision)] > _DECISIONS[type(strictest)]:
             strictest = decision
     await health.emit(failed)

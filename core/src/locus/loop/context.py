@@ -408,10 +408,11 @@ class SegmentContext:
 
     # -- tools ------------------------------------------------------------------------------------
 
-    async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt:
-        """Ask the deciders about a call."""
+    async def decide(self, call: ToolCall, *, is_answered: bool = False) -> Allow | Reject | Cancel | Interrupt:
+        """Ask the deciders about a call; where a person has given it, nothing is asked of a person again."""
         asked = call.with_trace(lambda: trace_call(call, self.registry.get(call.name), self))
-        return await decide_tool_call(self.runtime.hooks.impls("locus_decide_tool_call"), asked, self, self.health)
+        impls = self.runtime.hooks.impls("locus_decide_tool_call")
+        return await decide_tool_call(impls, asked, self, self.health, is_answered=is_answered)
 
     async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
         """The outcome with the label that hooks give it."""

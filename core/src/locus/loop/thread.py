@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field
 
-from locus.core.directives import Option
+from locus.core.directives import Option, chosen_options
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.events import INTERRUPTED, Ending
 from locus.core.frozen import EMPTY, FrozenDict, frozen
@@ -20,6 +20,7 @@ from locus.tools.account import child_thread
 from locus.tools.outcome import with_recorded_results
 
 if TYPE_CHECKING:
+    from locus.core.directives import Choice
     from locus.core.journal import Transition
     from locus.core.state import AgentState
     from locus.tools.account import Account
@@ -129,19 +130,33 @@ def _choose(asked: Asked, answer: Any) -> Any:
     """The answer as it is recorded: of an option its label.
 
     True chooses the first option that lets a call run, and False the first that does not, where there is one that does.
+    What a person adds to an option is recorded as it is, see `Option`.
 
     Raises:
         InterruptMismatch: it is not one of the options.
     """
     options = asked.options
     if isinstance(answer, bool) and any(isinstance(each, Option) and each.allow for each in options):
-        found = [each for each in options if (isinstance(each, Option) and each.allow) is answer]
+        found = [
+            each
+            for each in options
+            if (isinstance(each, Option) and each.allow) is answer and chosen_options([each], str(each))
+        ]
     else:
-        found = [each for each in options if answer in (each, str(each))]
+        found = chosen_options(options, answer)
     if options and not found:
-        labels = ", ".join(repr(str(each)) for each in options)
+        labels = ", ".join(map(_describe_option, options))
         raise InterruptMismatch(f"{answer!r} is not an answer to {asked.question!r}; choose one of {labels}")
-    return answer if not found else found[0].label if isinstance(found[0], Option) else found[0]
+    if not found or isinstance(answer, Mapping):
+        return answer
+    return found[0].label if isinstance(found[0], Option) else found[0]
+
+
+def _describe_option(option: Choice) -> str:
+    takes = option.takes if isinstance(option, Option) else ""
+    if takes == "arguments":
+        return "{'arguments': {...}}"
+    return f"{str(option)!r}, {{'reason': '...'}}" if takes else repr(str(option))
 
 
 def _ask_for_id(questions: Mapping[str, Asked]) -> str:

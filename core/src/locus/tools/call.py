@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import define
+from attrs import define, evolve
 
+from locus.core.data import encode_data
+from locus.core.directives import Option, chosen_options
 from locus.core.errors import RetryableToolError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import maker
 from locus.core.labels import CLEAN
-from locus.core.messages import ANSWER_FAULTS, TRUNCATED, WITHHELD, ToolCall
+from locus.core.messages import ANSWER_FAULTS, TRUNCATED, WITHHELD, TextBlock, ToolCall
 from locus.core.step_id import EXECUTE, StepId
 from locus.schema.canonical import exact_key
 from locus.tools.definition import ArgumentError, Bound, Tool
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from locus.tools.call_run import CallRun
 
 _execution, _outcome, _step_id, _call = maker(ToolExecution), maker(CallOutcome), maker(StepId), maker(ToolCall)
+
+
+#: How much of changed arguments the model is shown again, in characters.
+_SHOWN = 2_000
 
 
 @define(slots=True)
@@ -47,6 +55,14 @@ class PendingCall(StepEntry):
     alone: bool = False
     # The arguments that a wrapper put in the place of those of the call.
     ran_with: FrozenDict[str, Any] | None = None
+    # What a person answered who was asked whether it may run, and how the next question about that is named.
+    answer: Any = None
+    is_allowed: bool | None = None
+    next_question: str = "decide"
+    # Why the arguments that a person gave last do not fit.
+    problem: str = ""
+    # The key of the call as the model asked for it, where a person has changed its arguments.
+    asked_key: str = ""
 
     @property
     def label(self) -> Label:
@@ -87,6 +103,7 @@ class PendingCall(StepEntry):
             retryable=retryable,
             outcome_unknown=unknown,
             label=self.label if started else CLEAN,
+            answer=self.answer,
         )
         return _outcome(execution, content, self.usage)
 
@@ -122,7 +139,46 @@ class PendingCall(StepEntry):
     @property
     def asks_about(self) -> str:
         """What an open question of this call is about: a hook's about the arguments, the body's about the call."""
-        return self.key if self.question == "decide" else self.digest
+        return (self.asked_key or self.key) if self.question.startswith("decide") else self.digest
+
+    def take_answer(self, run: CallRun) -> None:
+        """Know what a person who was asked about the call has said; arguments that fit take the place of its own."""
+        self.answer, self.is_allowed, self.problem, before = None, None, "", self.question
+        number = 0
+        while True:
+            self.question = self.next_question = f"decide{number or ''}"
+            given = self.find_answer(run)
+            if given is None:
+                break
+            asked, self.answer = given
+            chosen = chosen_options(asked.options, self.answer)
+            self.is_allowed = bool(chosen) and all(isinstance(each, Option) and each.allow for each in chosen)
+            if not self.is_allowed or not self.is_changed or self.bound is None:
+                break
+            bound = self.bound.rebind(self.answer["arguments"])
+            if not isinstance(bound, ArgumentError):
+                self.asked_key = self.asked_key or self.key
+                self.bound, self.key = bound, bound.key
+                self.call = _call(self.call.id, self.call.name, bound.data, extras=self.call.extras)
+                break
+            self.answer, self.is_allowed, self.problem = None, None, str(bound)
+            number += 1
+        self.question = before
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the answer has arguments."""
+        return isinstance(self.answer, Mapping) and "arguments" in self.answer
+
+    def tell_change(self, outcome: CallOutcome) -> CallOutcome:
+        """The outcome with what a person has changed: in the conversation the call stays as the model wrote it."""
+        if not self.asked_key or not outcome.execution.started:
+            return outcome
+        text = json.dumps(encode_data(self.call.arguments), ensure_ascii=False)
+        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        note = f"[A person changed the arguments of this call to {text}]\n"
+        content = outcome.content
+        return evolve(outcome, content=note + content if isinstance(content, str) else (TextBlock(note), *content))
 
 
 def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> PendingCall:

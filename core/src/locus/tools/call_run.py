@@ -153,8 +153,8 @@ class CallRun(StepRun, Protocol):
     def take_retry(self) -> bool:
         """Whether a hook asked for another try."""
 
-    async def decide(self, call: ToolCall) -> Decision:
-        """Ask the deciders about a call."""
+    async def decide(self, call: ToolCall, *, is_answered: bool = False) -> Decision:
+        """Ask the deciders about a call; where a person has given it, nothing is asked of a person again."""
 
     async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
         """The outcome with the label that hooks give it."""

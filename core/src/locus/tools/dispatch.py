@@ -8,12 +8,13 @@ the middle of a batch repeats none that had finished.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from locus.core.directives import APPROVAL, Allow, Cancel, Interrupt, Option, Reject, Suspended
+from locus.core.directives import APPROVAL, Allow, Cancel, Interrupt, Reject, Suspended
 from locus.core.errors import OutcomeUnknown
 from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolProgressEvent, ToolStartEvent
 from locus.core.journal import Intent, Outcome
@@ -36,7 +37,6 @@ from locus.tools.step import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from locus.core.directives import Choice
     from locus.core.executions import ToolExecution
     from locus.core.labels import Label
     from locus.core.messages import Block, ToolCall
@@ -150,10 +150,10 @@ async def _run_all(work: Sequence[PendingCall], run: CallRun) -> None:
             await _run_together(leaders, run)
         todo = []
         for c in followers:
-            first = next(lead for lead in leaders if lead.key == c.key)
+            first = next(lead for lead in leaders if (lead.asked_key or lead.key) == c.key)
             if first.waiting:
                 c.waiting = True
-            elif first.outcome is not None and _is_final(first.outcome.execution):
+            elif first.outcome is not None and _is_final(first.outcome.execution) and first.key == c.key:
                 await _reuse(c, first.outcome.execution, run, first.outcome.content)
             else:
                 todo.append(c)
@@ -181,6 +181,7 @@ async def _reuse(
         iteration=c.state.iteration,
         duration_ms=0.0,
         cache_hit=True,
+        answer=c.answer,
     )
     if content is None:
         content = repeat_content(earlier, c.state)
@@ -200,12 +201,14 @@ async def _reuse(
 async def _run_one(c: PendingCall, run: CallRun) -> None:
     """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
     step_id, host = c.at, run.host
+    if host.questions:
+        c.take_answer(run)
     found = host.find_step(step_id, c.digest)
     if type(found) is Outcome:
         c.outcome = found.value
         await _emit_complete(c, run, replayed=True)
         return
-    if host.questions and host.is_waiting(step_id, (c.key, c.digest)):
+    if host.questions and host.is_waiting(step_id, (c.asked_key or c.key, c.digest)):
         c.waiting = True
         return
     is_unknown = (found is not None or bool(host.questions)) and _is_unknown(c, run, step_id, found)
@@ -224,7 +227,7 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
             _tell_unknown(c, run, step_id)
         elif (
             c.outcome is None
-            and (not run.has_deciders or await _decide(c, run, step_id))
+            and (not run.has_deciders or await _decide(c, run))
             and (not run.has_listener(ToolStartEvent) or await _announce(c, run))
         ):
             assert tool is not None
@@ -243,6 +246,7 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
             if c.read is not CLEAN:  # what children have seen is in no opinion of a hook
                 label = c.outcome.execution.known_label | c.read
                 c.outcome = evolve(c.outcome, execution=evolve(c.outcome.execution, label=label, fields={}))
+        c.outcome = c.tell_change(c.outcome)
         is_heard = run.has_listener(ToolCompleteEvent)
         # What was refused can be written later: nothing happened.
         when: When = "next" if (c.alone or c.invalid is not None) and not is_heard else "now"
@@ -258,30 +262,31 @@ def _find_earlier(c: PendingCall, run: CallRun) -> ToolExecution | None:
     return found
 
 
-async def _decide(c: PendingCall, run: CallRun, step_id: StepId) -> bool:
-    """Ask the hooks; True when the call may run. Sets the outcome of a rejected call."""
-    decision = await run.decide(c.call)
-    if type(decision) is Allow:
-        return True
+async def _decide(c: PendingCall, run: CallRun) -> bool:
+    """Ask the hooks; True when the call may run. Sets the outcome of a rejected call.
+
+    A person's refusal is final. A call that a person has changed is another one: the hooks are asked about it, but what
+    they would ask the person is answered already.
+    """
+    if c.is_allowed is False:
+        said = c.answer["reason"] if isinstance(c.answer, Mapping) else c.answer
+        c.outcome = c.refusal(f"Rejected: a person refused this call: {said}")
+        return False
+    decision = await run.decide(c.call, is_answered=c.is_changed)
+    if type(decision) is Allow or (c.is_allowed and isinstance(decision, Interrupt)):
+        earlier = _find_earlier(c, run) if c.is_changed and c.tool is not None and c.tool.idempotent else None
+        if earlier is not None:
+            await _reuse(c, earlier, run)
+        return c.outcome is None
     if isinstance(decision, Interrupt):
-        c.question = "decide"
-        given = c.find_answer(run)
-        if given is None:
-            raise decision if decision.options else Interrupt(decision.question, APPROVAL)
-        asked, answer = given
-        if _approves(asked.options, answer):
-            return True
-        c.outcome = c.refusal(f"Rejected: a person refused this call: {answer}")
-    elif type(decision) is Reject:
+        c.question = c.next_question
+        problem = f"\nThe arguments that you gave do not fit: {c.problem}" if c.problem else ""
+        raise Interrupt(f"{decision.question}{problem}", decision.options or APPROVAL)
+    if type(decision) is Reject:
         c.outcome = c.refusal(f"Rejected: {decision.reason or 'a policy refuses this call'}")
     else:
         run.cancel(getattr(decision, "reason", ""))
     return False
-
-
-def _approves(options: Sequence[Choice], answer: Any) -> bool:
-    chosen = [option for option in options if str(option) == answer]
-    return bool(chosen) and all(isinstance(option, Option) and option.allow for option in chosen)
 
 
 def _is_unknown(c: PendingCall, run: CallRun, step_id: StepId, found: object) -> bool:
@@ -381,8 +386,9 @@ async def _run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCal
             if failed is None:
                 raise
             return _fail_call(c, failed, run, duration_ms)
-        c.question = str(c.answered)
-        given = None if asking is c.raised_by_context else c.find_answer(run)
+        is_from_context = asking is c.raised_by_context
+        c.question = c.raised_as if is_from_context else str(c.answered)
+        given = None if is_from_context else c.find_answer(run)
         if given is None:
             raise asking from None
         # The body raised the question itself and cannot receive an answer: the answer is its result.

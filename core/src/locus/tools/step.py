@@ -54,7 +54,7 @@ class StepEntry(BodyEntry):
     digest: str = ""
     attempt: int = 0
     waiting: bool = False
-    # Which question is open: "decide", "unknown", or the number of the body's question.
+    # Which question is open: "decide", "unknown", the number of the body's question, or the name of a child's.
     question: str = "unknown"
     # How many of the body's questions have been answered in this entry of it.
     answered: int = 0
@@ -66,6 +66,8 @@ class StepEntry(BodyEntry):
     read: Label = CLEAN
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
     raised_by_context: Interrupt | None = None
+    # Which question that is.
+    raised_as: str = ""
 
     @property
     def at(self) -> StepId:
@@ -362,13 +364,17 @@ class StepContext:
 
     def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
         """Ask a person; the answer, once the body is entered again."""
+        answer = self._ask(str(self._entry.answered), question, options)
+        self._entry.answered += 1
+        return answer
+
+    def _ask(self, name: str, question: str, options: Sequence[str | Option]) -> Any:
         entry = self._entry
-        entry.question = str(entry.answered)
+        entry.question = name
         given = entry.find_answer(self._run)
         if given is not None:
-            entry.answered += 1
             return given[1]
-        entry.raised_by_context = Interrupt(question, tuple(options))
+        entry.raised_by_context, entry.raised_as = Interrupt(question, tuple(options)), name
         raise entry.raised_by_context
 
     async def step(self, name: str, fn: Callable[[], Awaitable[Any]], *, effect: str = "once") -> Any:
@@ -390,8 +396,12 @@ class StepContext:
         given = self.label
         result = await run.run_child(agent, prompt, budget, step_id, account, None, without_guards, given)
         while result.interrupts:
-            # The child's questions surface here as this body's own; with their answers the child goes on.
-            answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
+            # The child's questions surface here under names of their own; with their answers the child goes on. By a
+            # number, the answer to an earlier question of the child would be taken for that to a later one.
+            answers = {
+                q.interrupt_id: self._ask(f"{step_id}/{q.interrupt_id}", q.question, q.options)
+                for q in result.interrupts
+            }
             result = await run.run_child(agent, prompt, budget, step_id, account, answers, without_guards, given)
         spent: Usage = result.usage
         entry.read |= result.state.label

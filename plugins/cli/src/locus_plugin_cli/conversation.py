@@ -11,9 +11,10 @@ from attrs import frozen
 
 from locus import Agent, AgentResult, Run
 from locus.core.errors import StoreError
+from locus_kit.calls import show_call
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import ask_person, is_person_present
-from locus_plugin_cli.pending_calls import calls_of_questions, show_call
+from locus_plugin_cli.pending_calls import calls_of_questions
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.stopper import Stopper
 from locus_plugin_cli.view.base import View

@@ -10,8 +10,9 @@ from attrs import evolve
 
 from locus.core.errors import NothingToResume
 from locus.journal import JournalHost
+from locus_kit.calls import show_call
 from locus_plugin_cli import status
-from locus_plugin_cli.approval_prompt import parse_answers
+from locus_plugin_cli.approval_prompt import parse_answers, read_added
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.continuing import choose_thread, take_up
 from locus_plugin_cli.conversation import Conversation, Turn
@@ -21,7 +22,7 @@ from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.overview import find_resumable
-from locus_plugin_cli.pending_calls import calls_of_questions, confirm_imported, show_call
+from locus_plugin_cli.pending_calls import calls_of_questions, confirm_imported
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
@@ -97,7 +98,7 @@ def resume_thread(given: CommonOptions, options: AgentOptions, shown: Shown, ans
             return status.FAILED
         options, project = restore_options(host.state, evolve(options, thread=thread), given)
         conversation = _conversation(Session.open(options, project, journals), shown)
-        return _concluded(conversation, conversation.resume(answer), given, shown)
+        return _concluded(conversation, conversation.resume(read_added(answer, host.open_questions)), given, shown)
 
 
 def _over(host: JournalHost, thread: str, kept: StoreChoice) -> str:

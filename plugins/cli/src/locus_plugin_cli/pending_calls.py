@@ -6,39 +6,23 @@ shown with its call, and the calls of a run that was imported are shown, and con
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
-from locus.core import encode_data
-from locus.core.errors import InputError, NotSerialisable
+from locus.core.errors import InputError
 from locus.core.journal import EXECUTE, Asked, Outcome, Paused, StepId
 from locus.core.messages import ToolCall
 from locus.core.state import AgentState
 from locus.journal import JournalHost
+from locus_kit.calls import show_call
 from locus_plugin_cli.approval_prompt import is_person_present
 from locus_plugin_cli.output import say
 from locus_plugin_cli.streams import confirm
-from locus_plugin_cli.text import escape_controls, one_line
+from locus_plugin_cli.text import one_line
 
-__all__ = ["calls_of_questions", "confirm_imported", "show_call"]
+__all__ = ["calls_of_questions", "confirm_imported"]
 
 #: Why a run is paused that was imported; see `locus.timetravel.import_thread`.
 _IMPORTED = "imported"
-
-
-def show_call(call: ToolCall) -> str:
-    """A call with its name and all of its arguments, in full: a part that is cut off could be the one that matters.
-
-    Blanks stay as many as there are: a file whose name has two of them is another file.
-    """
-    try:
-        arguments = ", ".join(
-            f"{one_line(str(key))}={json.dumps(encode_data(value), ensure_ascii=False)}"
-            for key, value in call.arguments.items()
-        )
-    except (NotSerialisable, ValueError):
-        arguments = repr(call.arguments)
-    return f"{one_line(call.name)}({escape_controls(arguments)})"
 
 
 def calls_of_questions(state: AgentState, questions: Sequence[Asked]) -> Mapping[str, ToolCall]:

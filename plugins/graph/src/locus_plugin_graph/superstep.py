@@ -200,7 +200,7 @@ class _SuperStep:
             asking = find_question(e)
             failed = find_failure(e)
             if asking is entry.raised_by_context and asking is not None:
-                entry.question = str(entry.answered)
+                entry.question = entry.raised_as
                 await self._ask(entry, asking)
                 return False
             if asking is not None:

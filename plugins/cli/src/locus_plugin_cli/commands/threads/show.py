@@ -13,6 +13,7 @@ from locus.core.errors import NotSerialisable
 from locus.core.journal import FORK, START, Asked, Intent, Outcome, StepId
 from locus.core.messages import Message, Role, Usage, text_of
 from locus.journal import History, HistoryEntry, ThreadInfo, read_history
+from locus_kit.calls import show_call
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import open_journals, threads, wants_json
 from locus_plugin_cli.common_options import common_options, json_option
@@ -22,7 +23,7 @@ from locus_plugin_cli.output import Output, print_json, print_text
 from locus_plugin_cli.overview import as_json as thread_as_json
 from locus_plugin_cli.overview import describe_status, detail_of, list_threads
 from locus_plugin_cli.parameter_types import NOT_BLANK
-from locus_plugin_cli.pending_calls import calls_of_questions, show_call
+from locus_plugin_cli.pending_calls import calls_of_questions
 from locus_plugin_cli.text import (
     escape_controls,
     format_call,
