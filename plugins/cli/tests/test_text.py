@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus.core.messages import ToolCall, Usage
+from locus_kit.calls import show_call
 from locus_kit.invisible import is_visible
-from locus_plugin_cli.pending_calls import show_call
 from locus_plugin_cli.text import escape_controls, format_call, format_ms, format_tokens, one_line, shorten
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates and control characters included

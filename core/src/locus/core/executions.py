@@ -44,7 +44,7 @@ class ToolExecution:
             text (``result`` has its text alone); None for a result that is text.
         label: of the result; None where it was written before there were labels, which counts as untrusted.
         fields: the levels of parts of a result that is JSON, by dotted path, see ``locus_label_result``.
-        answer: what a person answered who was asked whether the call may run; None where nobody was asked.
+        answer: the answer to the question whether the call may run; None if no person was asked.
     """
 
     tool_name: str

@@ -40,9 +40,9 @@ class ApprovalHook(Hook):
 
     @hookimpl
     async def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Decision | None:
-        """Ask about the call, unless nobody needs to."""
+        """Ask about the call, unless its tool may run without a question."""
         tool = run.registry.get(call.name)
-        # Without a tool there is no body that could run; what is not known of it is asked about.
+        # A tool that the registry does not have counts as one with an effect.
         if not self.settings.asks_about(call.name, "once" if tool is None else tool.effect):
             return None
         always = _find_always(run.state, run)

@@ -59,7 +59,7 @@ class ReplayRun(SegmentContext):
         if trace.cancelled is not None and trace.idle:
             self.cancel(trace.cancelled)
 
-    async def decide(self, call: ToolCall) -> Any:
+    async def decide(self, call: ToolCall, *, is_answered: bool = False) -> Any:
         """A call without a record."""
         raise self.host.missing_call(call_text(call.name, call.arguments))
 
