@@ -1,0 +1,24 @@
+"""Files for Locus agents: the six tools, and the places where files can be.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.plugin import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
+    from locus_plugin_filesystem.state import StateBackend
+    from locus_plugin_filesystem.tools import as_backend, make_filesystem_tools
+
+__all__ = ["AsyncStoreFiles", "StateBackend", "StoreFiles", "as_backend", "make_filesystem_tools"]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "locus_plugin_filesystem.operations": ("AsyncStoreFiles", "StoreFiles"),
+        "locus_plugin_filesystem.state": ("StateBackend",),
+        "locus_plugin_filesystem.tools": ("as_backend", "make_filesystem_tools"),
+    },
+)

@@ -1,0 +1,16 @@
+"""What the plugin offers, readable without importing the rest of it."""
+
+from __future__ import annotations
+
+from locus.plugin import Plugin
+
+plugin = Plugin(
+    name="filesystem",
+    api=(1, 0),
+    summary="Gives the agent files: six tools over a place that follows the conversation, or over one of yours.",
+    compat_paths={
+        "locus.deepagent.backends:StateBackend": "locus_plugin_filesystem.state:StateBackend",
+        "locus.deepagent.backends.state:StateBackend": "locus_plugin_filesystem.state:StateBackend",
+        "locus.deepagent.tools.filesystem:make_filesystem_tools": "locus_plugin_filesystem.tools:make_filesystem_tools",
+    },
+)

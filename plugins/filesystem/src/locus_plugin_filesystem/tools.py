@@ -1,0 +1,223 @@
+"""`make_filesystem_tools`: the six tools by which a model works with files."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from locus.core.errors import ConfigError
+from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileInfo, FileStore, virtual_path
+from locus.tools import Tool, ToolOptions, tool
+from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
+from locus_plugin_filesystem.text import MAX_FILE_BYTES, encode
+
+__all__ = ["as_backend", "make_filesystem_tools"]
+
+T = TypeVar("T")
+
+_CALLS = ("write", "read", "edit", "ls", "glob", "grep")
+
+#: Entries of a listing that are shown.
+_ENTRIES = 1_000
+
+_GLOB_SECONDS = 20.0
+
+
+def as_backend(place: object) -> BackendProtocol:
+    """A backend of whatever keeps files: a backend as it is, a `locus.files.FileStore` with what it lacks.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if isinstance(place, BackendProtocol):
+        return place
+    if isinstance(place, FileStore):
+        return AsyncStoreFiles(place) if inspect.iscoroutinefunction(place.load) else StoreFiles(place)
+    raise ConfigError(f"expected a backend for files, see locus.files.BackendProtocol, got {place!r:.80}")
+
+
+def make_filesystem_tools(backend: BackendProtocol) -> list[Any]:
+    """The six tools over a backend: write_file, read_file, ls, edit_file, glob, grep.
+
+    What fails with a `BackendError` is answered with its code, which the model reads as the tool's result.
+
+    Args:
+        backend: see `locus.files`; of a sync one the tools are sync as well, and can be called as functions.
+
+    Raises:
+        ConfigError: it is not a backend.
+    """
+    backend = as_backend(backend)
+    is_async = any(inspect.iscoroutinefunction(getattr(backend, name)) for name in _CALLS)
+    # A write that a crash interrupted is made again: the file is then what it was to be. An edit is not found again
+    # where it was made, unless the files in memory have gone with the process.
+    is_kept = not getattr(backend, "in_memory", False)
+    changing: ToolOptions = {"reads": "user", "targets": ("path",), "egress": False}
+    writing: ToolOptions = {**changing, "effect": "keyed"}
+    editing: ToolOptions = {**changing, "effect": "once", "ask_on_unknown": True} if is_kept else writing
+    looking: ToolOptions = {"effect": "pure", "egress": False}
+    tools = _Tools(backend)
+    every: tuple[tuple[Callable[..., Any], ToolOptions], ...] = (
+        (tools.write_file, writing),
+        (tools.read_file, looking),
+        (tools.ls, looking),
+        (tools.edit_file, editing),
+        (tools.glob, looking),
+        (tools.grep, looking),
+    )
+    return [_tool(fn, options, is_async=is_async) for fn, options in every]
+
+
+def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, is_async: bool) -> Tool[..., Any]:
+    """A tool whose failures of the backend are texts; in a sync one nothing is ever waited for."""
+
+    @functools.wraps(fn)
+    async def answering(*args: Any, **kwargs: Any) -> str:
+        try:
+            return await fn(*args, **kwargs)
+        except BackendError as e:
+            return str(e)
+
+    @functools.wraps(fn)
+    def at_once(*args: Any, **kwargs: Any) -> str:
+        running = answering(*args, **kwargs)
+        try:
+            running.send(None)
+        except StopIteration as e:
+            answer: str = e.value
+            return answer
+        finally:
+            running.close()
+        raise RuntimeError("a backend whose methods are sync returned something to wait for")
+
+    body: Callable[..., Any] = answering if is_async else at_once
+    named: ToolOptions = {**options, "name": fn.__name__}
+    return tool(body, **named)
+
+
+class _Tools:
+    """The bodies. Each of them sees paths as `virtual_path` gives them."""
+
+    def __init__(self, backend: BackendProtocol) -> None:
+        self._backend = backend
+
+    async def write_file(self, path: str, contents: str) -> str:
+        """Create a file, or overwrite it. Directories above it are created.
+
+        Returns the path, or what went wrong: is_directory, permission_denied, invalid_path.
+
+        Args:
+            path: where, from the root: /notes/draft.md
+            contents: the whole text of the file.
+        """
+        path = virtual_path(path)
+        encode(contents, MAX_FILE_BYTES)
+        await _value(self._backend.write(path, contents))
+        return path
+
+    async def read_file(self, path: str, offset: int = 0, limit: int = 100) -> str:
+        """Read lines of a text file; each comes with its number, counted from 1.
+
+        Returns the lines, or what went wrong: file_not_found, is_directory, permission_denied, invalid_path.
+
+        Args:
+            path: the file.
+            offset: how many lines to leave out.
+            limit: how many lines to read at most; 0 for all.
+        """
+        more = limit + 1 if limit > 0 else 0
+        page = await _value(self._backend.read(virtual_path(path), offset=offset, limit=more))
+        return _cut_page(page, max(offset, 0), limit)
+
+    async def ls(self, path: str = "/", recursive: bool = False) -> str:  # noqa: FBT001, FBT002
+        """List a directory, as JSON: path, is_dir, size and modified_at of each entry.
+
+        Args:
+            path: the directory.
+            recursive: everything below it, too.
+        """
+        return _listing(await _value(self._backend.ls(virtual_path(path), recursive=recursive)))
+
+    async def edit_file(self, path: str, old_str: str, new_str: str) -> str:
+        """Replace a text in a file. It must occur there exactly once: give enough of what is around it.
+
+        Returns the path, or what went wrong.
+
+        Args:
+            path: the file.
+            old_str: the text as it is in the file, without line numbers.
+            new_str: what to put in its place.
+        """
+        path = virtual_path(path)
+        try:
+            await _value(self._backend.edit(path, old_str, new_str))
+        except ValueError as e:
+            return str(e)
+        return path
+
+    async def glob(self, pattern: str, path: str = "/") -> str:
+        """Find files by a pattern, as JSON: path, is_dir, size and modified_at of each.
+
+        Args:
+            pattern: such as notes-*.txt, **/*.md or {src,tests}/**/*.py; * stays within a directory, ** does not.
+            path: the directory to look in.
+        """
+        found = self._backend.glob(pattern, path=virtual_path(path), timeout_s=_GLOB_SECONDS)
+        return _listing(await _value(found))
+
+    async def grep(self, pattern: str, path: str = "/", recursive: bool = True) -> str:  # noqa: FBT001, FBT002
+        """Search the text of files, as JSON: path, line (counted from 1) and text of each line that matches.
+
+        Args:
+            pattern: a regular expression, RE2 syntax; (?i) at its beginning ignores case.
+            path: a directory, or a file.
+            recursive: whether to look in subdirectories.
+        """
+        found = await _value(self._backend.grep(pattern, path=virtual_path(path), recursive=recursive))
+        shown = json.dumps([asdict(each) for each in found[:MAX_MATCHES]], ensure_ascii=False)
+        if len(found) < MAX_MATCHES:
+            return shown
+        return f"{shown}\n[the first {MAX_MATCHES:,} matches; narrow the pattern or the path]"
+
+
+async def _value(given: T | Awaitable[T]) -> T:
+    return await given if inspect.isawaitable(given) else given
+
+
+def _cut_page(page: str, offset: int, limit: int) -> str:
+    """At most so many lines and characters of a page that has one line more, and where to read on."""
+    lines = page.split("\n") if page else []
+    kept = lines[:limit] if limit > 0 else lines
+    length = 0
+    for i, line in enumerate(kept):
+        length += len(line) + 1
+        if length > MAX_PAGE_CHARS and i:
+            kept = kept[:i]
+            break
+    shown = "\n".join(kept)
+    if len(kept) == len(lines) and len(page) <= MAX_PAGE_CHARS:
+        return shown
+    last = offset + len(kept)
+    return f"{shown}\n[lines {offset + 1:,} to {last:,}; offset={last} goes on]"
+
+
+def _listing(found: Sequence[FileInfo]) -> str:
+    shown = json.dumps(
+        [
+            {
+                "path": each.path,
+                "is_dir": each.is_dir,
+                "size": each.size,
+                "modified_at": each.modified_at.isoformat() if each.modified_at else None,
+            }
+            for each in found[:_ENTRIES]
+        ],
+        ensure_ascii=False,
+    )
+    if len(found) <= _ENTRIES:
+        return shown
+    return f"{shown}\n[the first {_ENTRIES:,} of {len(found):,} entries; narrow the path or the pattern]"
