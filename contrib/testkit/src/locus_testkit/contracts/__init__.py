@@ -5,6 +5,7 @@ from __future__ import annotations
 from locus_testkit.contracts.backend import BackendContract, BackendFeatures, FileStoreContract
 from locus_testkit.contracts.base import Contract, ContractBroken
 from locus_testkit.contracts.features import FeatureUnknown, needs
+from locus_testkit.contracts.knowledge import KnowledgeContract
 from locus_testkit.contracts.model import Differs, ModelContract, ModelFeatures, SentRequest
 from locus_testkit.contracts.plugin import PluginContract
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
@@ -18,6 +19,7 @@ __all__ = [
     "FeatureUnknown",
     "FileStoreContract",
     "JournalStoreContract",
+    "KnowledgeContract",
     "ModelContract",
     "ModelFeatures",
     "PluginContract",
