@@ -126,6 +126,41 @@ async def test_a_summary_that_is_never_grounded_is_rewritten_once_and_researched
     assert result.usage.prompt_tokens == 10 * len(model.requests)
 
 
+async def test_each_node_says_what_came_of_it() -> None:
+    flow = create_research_workflow(model=researcher("1: no"), tools=[search], reflexion=False, max_replans=1)
+    fields = ("prompt_preview", "replan", "fact_count", "node_count", "hypothesis_preview", "confidence")
+    fields += ("summary_length", "has_structured_output", "score", "claims_evaluated", "ungrounded_count")
+    fields += ("requires_replan", "regeneration")
+
+    said = [
+        (type(event).__name__, {name: getattr(event, name) for name in fields if hasattr(event, name)})
+        async for event in flow.run({KEY_PROMPT: "Who discovered gallium?"})
+        if type(event).__name__.startswith("Research")
+    ]
+
+    evaluated = {"score": 0.0, "claims_evaluated": 1, "ungrounded_count": 1, "requires_replan": True}
+    built = {"node_count": 2, "hypothesis_preview": "a new line in a spectrum", "confidence": 0.9}
+    summarized = {"summary_length": 35, "has_structured_output": False}
+    again = "An investigation of 'Who discovered gallium?' left these claims unverified:\n"
+    again += "- Gallium is from the year 1875.\n\nGather spec"
+    assert said == [
+        ("ResearchExecuteStartedEvent", {"prompt_preview": "Who discovered gallium?", "replan": 0}),
+        ("ResearchExecuteCompletedEvent", {"fact_count": 2}),
+        ("ResearchCausalBuiltEvent", built),
+        ("ResearchSummarizeCompletedEvent", summarized),
+        ("ResearchGroundingEvaluatedEvent", evaluated),
+        ("ResearchRegenerateStartedEvent", {"ungrounded_count": 1}),
+        ("ResearchRegenerateCompletedEvent", {"regeneration": 1}),
+        ("ResearchGroundingEvaluatedEvent", evaluated),
+        ("ResearchReplanEvent", {"prompt_preview": again, "replan": 1, "ungrounded_count": 1}),
+        ("ResearchExecuteStartedEvent", {"prompt_preview": again, "replan": 1}),
+        ("ResearchExecuteCompletedEvent", {"fact_count": 4}),
+        ("ResearchCausalBuiltEvent", built),
+        ("ResearchSummarizeCompletedEvent", summarized),
+        ("ResearchGroundingEvaluatedEvent", evaluated),
+    ]
+
+
 async def test_roles_have_their_models() -> None:
     primary, writer, judge = (researcher("1: no") for _ in range(3))
     flow = create_research_workflow(

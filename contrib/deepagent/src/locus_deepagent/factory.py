@@ -99,12 +99,13 @@ def create_deepagent(
     """
     schema = None if output_schema is None else make_output_schema(output_schema)
     own, note = _with_submit_tool(list(tools), submit_tool, schema, agent_kwargs)
-    layers: list[object] = []
     if enable_filesystem:
-        place = _find("backends", "StateBackend", "enable_filesystem")() if backend is None else backend
-        layers += _find("tools.filesystem", "make_filesystem_tools", "enable_filesystem")(place)
+        _find("backends", "StateBackend", "enable_filesystem")
+        agent_kwargs.setdefault("filesystem", True if backend is None else {"backend": backend})
     if enable_todos:
-        layers += _find("todos", "make_todo_tools", "enable_todos")(todo_state)
+        _find("todos", "TodoState", "enable_todos")
+        agent_kwargs.setdefault("todos", True if todo_state is None else {"state": todo_state})
+    layers: list[object] = []
     if subagents:
         layers.append(_find("subagent", "task_tool", "subagents")(list(subagents), parent_model=model))
     if memory_files:
@@ -124,11 +125,11 @@ def create_deepagent(
         note = note or f"reflexion is off, so nothing sets a confidence: the first {submit_tool!r} ends the run"
     condition = done | TokenLimit(max_tokens) | MaxIterations(max_iterations)
     given = agent_kwargs.pop("termination", None)
-    hook = SubmissionHook(submit_tool, condition=repr(done), schema=schema, note=note)
+    hook = SubmissionHook(submit_tool, condition=repr(done), schema=schema, note=note, tools=layers)
     agent_kwargs["provenance"] = _allow_submissions(agent_kwargs.get("provenance", True), submit_tool)
     return Agent(
         model,
-        tools=[*own, *layers],
+        tools=own,
         system_prompt=system_prompt,
         termination=condition if given is None else condition | given,
         checkpointer=checkpointer,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import frozen
@@ -48,12 +48,27 @@ class SubmissionHook(Hook):
         condition: see `DeepAgentReport`.
         schema: what its arguments, or its only argument, must be; None = anything.
         note: see `DeepAgentReport`.
+        tools: what comes after the tools of the agent and of its plugins.
     """
 
     name = NAME
 
-    def __init__(self, tool: str, *, condition: str, schema: OutputSchema[Any] | None = None, note: str = "") -> None:
+    def __init__(
+        self,
+        tool: str,
+        *,
+        condition: str,
+        schema: OutputSchema[Any] | None = None,
+        note: str = "",
+        tools: Iterable[object] = (),
+    ) -> None:
         self._tool, self._condition, self._schema, self._note = tool, condition, schema, note
+        self._tools = tuple(tools)
+
+    @hookimpl
+    def locus_register_tools(self) -> Iterable[object]:
+        """The last tools of the agent."""
+        return self._tools
 
     @hookimpl
     def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Decision:

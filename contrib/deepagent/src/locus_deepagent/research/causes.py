@@ -23,6 +23,7 @@ from locus_deepagent.research.keys import (
 from locus_deepagent.research.summaries import clean_data
 from locus_kit.validators import integer
 from locus_plugin_causal import CausalChain, NodeType, build_causal_chain
+from locus_plugin_signals.sender import EV_RESEARCH_CAUSAL_BUILT, emit
 
 if TYPE_CHECKING:
     from locus.models import Model
@@ -107,11 +108,12 @@ class _CausalInference:
             return {KEY_CAUSAL_CHAIN: None, KEY_CAUSAL_HYPOTHESIS: "", KEY_CAUSAL_CONFIDENCE: 0.0}
         hypothesis = chain.hypothesis
         is_root = hypothesis is not None and hypothesis.node_type is NodeType.ROOT_CAUSE
-        return {
-            KEY_CAUSAL_CHAIN: chain,
-            KEY_CAUSAL_HYPOTHESIS: "" if hypothesis is None else hypothesis.label,
-            KEY_CAUSAL_CONFIDENCE: hypothesis.confidence if is_root and hypothesis is not None else _UNSURE,
-        }
+        label = "" if hypothesis is None else hypothesis.label
+        confidence = hypothesis.confidence if is_root and hypothesis is not None else _UNSURE
+        await emit(
+            EV_RESEARCH_CAUSAL_BUILT, node_count=len(chain.nodes), hypothesis_preview=label, confidence=confidence
+        )
+        return {KEY_CAUSAL_CHAIN: chain, KEY_CAUSAL_HYPOTHESIS: label, KEY_CAUSAL_CONFIDENCE: confidence}
 
 
 _SPEC = output_schema(CausalEvents).spec

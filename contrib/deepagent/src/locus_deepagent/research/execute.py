@@ -17,9 +17,11 @@ from locus_deepagent.research.keys import (
     KEY_REGENERATION_COUNT,
     KEY_REPLAN_COUNT,
     KEY_STRUCTURED_OUTPUT,
+    read_count,
     read_text,
     read_texts,
 )
+from locus_plugin_signals.sender import EV_RESEARCH_EXECUTE_COMPLETED, EV_RESEARCH_EXECUTE_STARTED, emit
 
 if TYPE_CHECKING:
     from locus.models import Model
@@ -81,6 +83,8 @@ class _Execute:
         prompt = read_text(values, KEY_EXECUTE_PROMPT) or read_text(values, KEY_PROMPT)
         if not prompt.strip():
             raise ValueError(f"there is nothing to research: expected a text under {KEY_PROMPT!r}")
+        replan = read_count(values, KEY_REPLAN_COUNT)
+        await emit(EV_RESEARCH_EXECUTE_STARTED, prompt_preview=prompt, replan=replan)
         result = await (self.agent.run(prompt) if ctx is None else ctx.run_child(self.agent, prompt))
         if result.failed and not result.ending.has_answer_fault:  # an answer that was cut off leaves its evidence
             result.raise_for_failure()
@@ -90,6 +94,7 @@ class _Execute:
         update[KEY_EVIDENCE], update[KEY_GROUNDING_FACTS] = extend(
             read_texts(values, KEY_EVIDENCE), facts, found, conclusion
         )
+        await emit(EV_RESEARCH_EXECUTE_COMPLETED, fact_count=len(update[KEY_GROUNDING_FACTS]))
         return update
 
 

@@ -21,6 +21,7 @@ from locus_deepagent.research.keys import (
 )
 from locus_kit.validators import integer, number
 from locus_plugin_graph import END
+from locus_plugin_signals.sender import EV_RESEARCH_REPLAN, emit
 
 if TYPE_CHECKING:
     from locus_plugin_graph import NodeContext
@@ -83,4 +84,6 @@ async def _replan(values: Mapping[str, Any], ctx: NodeContext | None = None) -> 
         )
     else:
         asked = f"Investigate '{prompt}' again, and look for stronger and more specific evidence."
-    return {KEY_EXECUTE_PROMPT: asked, KEY_REPLAN_COUNT: read_count(values, KEY_REPLAN_COUNT) + 1}
+    count = read_count(values, KEY_REPLAN_COUNT) + 1
+    await emit(EV_RESEARCH_REPLAN, replan=count, ungrounded_count=len(doubtful), prompt_preview=asked)
+    return {KEY_EXECUTE_PROMPT: asked, KEY_REPLAN_COUNT: count}

@@ -25,6 +25,7 @@ from locus_deepagent.research.summaries import Claim, read_claims, read_given_cl
 from locus_plugin_grounding import GroundingEvaluator
 from locus_plugin_grounding.judge import BadVerdict
 from locus_plugin_grounding.sentences import claims_of
+from locus_plugin_signals.sender import EV_RESEARCH_GROUNDING_EVALUATED, emit
 
 if TYPE_CHECKING:
     from locus.models import Model
@@ -63,16 +64,27 @@ class _GroundingEval:
         most = self.evaluator.settings.max_claims
         for claim in claims[:most] if evidence else ():
             groups.setdefault(confirming(evidence, claim.evidence), []).append(claim.text)
-        score, doubtful = 0.0, {claim.text for claim in claims[most:]}
+        score, doubtful, requires_replan = 0.0, {claim.text for claim in claims[most:]}, not claims
         for places, texts in groups.items():
             found = await self._judge(texts, [evidence[i] for i in places], ctx)
             score += found.score * len(texts)
             doubtful.update(found.ungrounded_claims)
-        reason = "" if claims else "no claims"
+            requires_replan = requires_replan or found.requires_replan
+        score = score / len(claims) if claims else 0.0
+        ungrounded = [claim.text for claim in claims if claim.text in doubtful]
+        if evidence:
+            await emit(
+                EV_RESEARCH_GROUNDING_EVALUATED,
+                score=score,
+                claims_evaluated=len(claims),
+                ungrounded_count=len(ungrounded),
+                requires_replan=requires_replan,
+            )
+        reason = "" if evidence else "no evidence"
         return {
-            KEY_GROUNDING_SCORE: score / len(claims) if claims else 0.0,
-            KEY_GROUNDING_REASON: reason if evidence or reason else "no evidence",
-            KEY_UNGROUNDED_CLAIMS: [claim.text for claim in claims if claim.text in doubtful],
+            KEY_GROUNDING_SCORE: score,
+            KEY_GROUNDING_REASON: reason if claims else "no claims",
+            KEY_UNGROUNDED_CLAIMS: ungrounded,
         }
 
     async def _judge(self, claims: Sequence[str], evidence: Sequence[str], ctx: NodeContext | None) -> GroundingResult:

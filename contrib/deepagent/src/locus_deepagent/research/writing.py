@@ -24,6 +24,12 @@ from locus_deepagent.research.keys import (
     read_texts,
 )
 from locus_deepagent.research.summaries import SummaryForm
+from locus_plugin_signals.sender import (
+    EV_RESEARCH_REGENERATE_COMPLETED,
+    EV_RESEARCH_REGENERATE_STARTED,
+    EV_RESEARCH_SUMMARIZE_COMPLETED,
+    emit,
+)
 
 if TYPE_CHECKING:
     from locus.models import Model
@@ -96,7 +102,10 @@ class _Summarize:
         )
         request = make_request(_WRITER, asked, output=self.form.spec, ctx=ctx, purpose="summarize")
         response = await ask(request, self.model, ctx)
-        return _update(self.form.read(response.message.text, len(evidence)))
+        draft = self.form.read(response.message.text, len(evidence))
+        has_output = draft.output is not None
+        await emit(EV_RESEARCH_SUMMARIZE_COMPLETED, summary_length=len(draft.text), has_structured_output=has_output)
+        return _update(draft)
 
 
 @frozen
@@ -106,11 +115,12 @@ class _Regenerate:
 
     async def __call__(self, values: Mapping[str, Any], ctx: NodeContext | None = None) -> dict[str, Any]:
         evidence = read_texts(values, KEY_EVIDENCE)
-        doubtful = read_texts(values, KEY_UNGROUNDED_CLAIMS)[:_SHOWN]
+        doubtful = read_texts(values, KEY_UNGROUNDED_CLAIMS)
+        await emit(EV_RESEARCH_REGENERATE_STARTED, ungrounded_count=len(doubtful))
         asked = (
             f"Research goal: {read_text(values, KEY_PROMPT)}\n\nPrevious summary:\n{read_text(values, KEY_SUMMARY)}\n\n"
             "The following claims were NOT confirmed by the evidence:\n"
-            + "\n".join(f"- {claim}" for claim in doubtful)
+            + "\n".join(f"- {claim}" for claim in doubtful[:_SHOWN])
             + f"\n\n{show(evidence)}\n\nRewrite the summary. Remove or qualify what was not confirmed. Only assert "
             f"what the evidence explicitly supports.{self.form.hint}"
         )
@@ -118,6 +128,7 @@ class _Regenerate:
         response = await ask(request, self.model, ctx)
         draft = self.form.read(response.message.text, len(evidence))
         count = read_count(values, KEY_REGENERATION_COUNT) + 1
+        await emit(EV_RESEARCH_REGENERATE_COMPLETED, regeneration=count)
         return {**(_update(draft) if draft.text else {}), KEY_REGENERATION_COUNT: count}
 
 
