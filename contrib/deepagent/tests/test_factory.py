@@ -15,6 +15,8 @@ from locus.models import ModelRequest
 from locus_deepagent import DeepAgentReport, create_deepagent, factory
 from locus_plugin_conversation import SlidingWindowManager
 from locus_plugin_reflexion import ReflexionSettings
+from locus_plugin_subagents import SubAgentDef
+from locus_plugin_todos import TodoState
 from locus_testkit import ScriptedModel, assert_valid_request, call
 
 pytestmark = pytest.mark.anyio
@@ -260,6 +262,45 @@ async def test_old_messages_are_summarized_and_the_identity_stays() -> None:
     with pytest.raises(ConfigError, match="conversation_manager= is one"):
         deep(summarize_after_messages=20, conversation_manager=SlidingWindowManager())
     assert deep().runtime.manager is None
+
+
+CHECKER = SubAgentDef(name="checker", description="Checks facts.", system_prompt="You check.")
+
+
+@pytest.mark.parametrize("enable_todos", [False, True])
+@pytest.mark.parametrize("subagents", [None, [], [CHECKER]])
+def test_tools_come_in_the_order_of_the_layers(enable_todos: bool, subagents: list[SubAgentDef] | None) -> None:
+    agent = deep(enable_todos=enable_todos, subagents=subagents, todo_state=TodoState())
+    todos = ("write_todos", "read_todos") if enable_todos else ()
+    task = ("task",) if subagents else ()
+    assert agent.runtime.tools.names == ("search", "submit_research", *todos, *task)
+
+
+async def test_todos_and_subagents_work_in_one_run_and_come_back() -> None:
+    kept = TodoState()
+    todos = [{"content": "check the year", "status": "in_progress"}]
+    model = ScriptedModel(
+        call("write_todos", todos_json=json.dumps(todos)),
+        call("task", subagent_type="checker", description="Is 1875 right?"),
+        "It is right.",
+        call("submit_research", answer="1875"),
+    )
+    agent = create_deepagent(
+        model=model,
+        tools=[submit_research],
+        system_prompt="You research.",
+        enable_todos=True,
+        todo_state=kept,
+        subagents=[CHECKER],
+        reflexion=False,
+    )
+
+    result = await agent.run("When?")
+
+    assert result.stop_reason == "ToolCalled"
+    assert [todo.content for todo in kept.snapshot()] == ["check the year"]
+    assert [each.result for each in result.state.tool_executions][1] == "It is right."
+    assert result.usage.prompt_tokens == 40
 
 
 @pytest.mark.parametrize(

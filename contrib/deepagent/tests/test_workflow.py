@@ -128,9 +128,11 @@ async def test_a_summary_that_is_never_grounded_is_rewritten_once_and_researched
 
 async def test_each_node_says_what_came_of_it() -> None:
     flow = create_research_workflow(model=researcher("1: no"), tools=[search], reflexion=False, max_replans=1)
-    fields = ("prompt_preview", "replan", "fact_count", "node_count", "hypothesis_preview", "confidence")
-    fields += ("summary_length", "has_structured_output", "score", "claims_evaluated", "ungrounded_count")
-    fields += ("requires_replan", "regeneration")
+    fields = (
+        *("prompt_preview", "replan", "fact_count", "node_count", "hypothesis_preview", "confidence"),
+        *("summary_length", "has_structured_output", "score", "claims_evaluated", "ungrounded_count"),
+        *("requires_replan", "regeneration"),
+    )
 
     said = [
         (type(event).__name__, {name: getattr(event, name) for name in fields if hasattr(event, name)})
@@ -142,7 +144,7 @@ async def test_each_node_says_what_came_of_it() -> None:
     built = {"node_count": 2, "hypothesis_preview": "a new line in a spectrum", "confidence": 0.9}
     summarized = {"summary_length": 35, "has_structured_output": False}
     again = "An investigation of 'Who discovered gallium?' left these claims unverified:\n"
-    again += "- Gallium is from the year 1875.\n\nGather spec"
+    again += "- Gallium is from the year 1875.\n\nGather spe"
     assert said == [
         ("ResearchExecuteStartedEvent", {"prompt_preview": "Who discovered gallium?", "replan": 0}),
         ("ResearchExecuteCompletedEvent", {"fact_count": 2}),
