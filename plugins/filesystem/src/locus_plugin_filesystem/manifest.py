@@ -8,6 +8,8 @@ plugin = Plugin(
     name="filesystem",
     api=(1, 0),
     summary="Gives the agent files: six tools over a place that follows the conversation, or over one of yours.",
+    hooks=("locus_plugin_filesystem.permissions:PermissionsHook", "locus_plugin_filesystem.hook:FilesystemHook"),
+    settings="locus_plugin_filesystem.settings:FilesystemSettings",
     compat_paths={
         "locus.deepagent.backends:StateBackend": "locus_plugin_filesystem.state:StateBackend",
         "locus.deepagent.backends.state:StateBackend": "locus_plugin_filesystem.state:StateBackend",

@@ -56,6 +56,7 @@ class StateBackend(StoreFiles):
         self._files: dict[str, StoredFile] = {}
         #: How many files are below each directory.
         self._below: Counter[str] = Counter()
+        self._bytes = 0
         for path, contents in (files or {}).items():
             self.write(path, contents)
 
@@ -73,21 +74,19 @@ class StateBackend(StoreFiles):
         """See `locus.files.FileStore`."""
         path = virtual_path(path)
         with self._lock:
-            self._check_no_directory(path)
-            if any(str(parent) in self._files for parent in PurePosixPath(path).parents):
-                raise BackendError("invalid_path")
+            self._check_place(path)
             before = self._find_version(path, version)
-            if before is None:
-                self._below.update(map(str, PurePosixPath(path).parents))
-            self._files[path] = StoredFile(data, before.version + 1 if before else 1, self._clock())
+            self._put(path, StoredFile(data, before.version + 1 if before else 1, self._clock()))
 
     def remove(self, path: str, *, version: str | None = None) -> None:
         """See `locus.files.FileStore`."""
         path = virtual_path(path)
         with self._lock:
             self._check_no_directory(path)
-            if self._find_version(path, version) is None:
+            before = self._find_version(path, version)
+            if before is None:
                 raise BackendError("file_not_found")
+            self._bytes -= len(before.data)
             del self._files[path]
             self._below -= Counter(map(str, PurePosixPath(path).parents))
 
@@ -102,6 +101,41 @@ class StateBackend(StoreFiles):
         """The files as they are now, with their paths."""
         with self._lock:
             return iter([*self._files.items()])
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many files there are, and the bytes in them."""
+        return len(self._files), self._bytes
+
+    def find(self, path: str) -> StoredFile | None:
+        """The file at a path, or None."""
+        return self._files.get(path)
+
+    def check_save(self, path: str) -> None:
+        """Refuse a path where no file can be; see `save`.
+
+        Raises:
+            BackendError: ``is_directory`` or ``invalid_path``.
+        """
+        with self._lock:
+            self._check_place(path)
+
+    def put(self, path: str, file: StoredFile) -> None:
+        """Put a file where it belongs, as it is."""
+        with self._lock:
+            self._put(path, file)
+
+    def _put(self, path: str, file: StoredFile) -> None:
+        before = self._files.get(path)
+        if before is None:
+            self._below.update(map(str, PurePosixPath(path).parents))
+        self._bytes += len(file.data) - (len(before.data) if before else 0)
+        self._files[path] = file
+
+    def _check_place(self, path: str) -> None:
+        self._check_no_directory(path)
+        if any(str(parent) in self._files for parent in PurePosixPath(path).parents):
+            raise BackendError("invalid_path")
 
     def _find_version(self, path: str, version: str | None) -> StoredFile | None:
         before = self._files.get(path)

@@ -13,9 +13,10 @@ from locus.core.errors import ConfigError
 from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileInfo, FileStore, virtual_path
 from locus.tools import Tool, ToolOptions, tool
 from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
+from locus_plugin_filesystem.permissions import Rules
 from locus_plugin_filesystem.text import MAX_FILE_BYTES, encode
 
-__all__ = ["as_backend", "make_filesystem_tools"]
+__all__ = ["as_backend", "make_filesystem_tools", "make_tools"]
 
 T = TypeVar("T")
 
@@ -51,6 +52,17 @@ def make_filesystem_tools(backend: BackendProtocol) -> list[Any]:
     Raises:
         ConfigError: it is not a backend.
     """
+    return make_tools(backend, Rules())
+
+
+def make_tools(backend: object, rules: Rules, max_depth: int = 64) -> list[Any]:
+    """The six tools, as settings have them.
+
+    Args:
+        backend: see `make_filesystem_tools`.
+        rules: what listings and searches may not show.
+        max_depth: how many parts a path may have.
+    """
     backend = as_backend(backend)
     is_async = any(inspect.iscoroutinefunction(getattr(backend, name)) for name in _CALLS)
     # A write that a crash interrupted is made again: the file is then what it was to be. An edit is not found again
@@ -60,7 +72,7 @@ def make_filesystem_tools(backend: BackendProtocol) -> list[Any]:
     writing: ToolOptions = {**changing, "effect": "keyed"}
     editing: ToolOptions = {**changing, "effect": "once", "ask_on_unknown": True} if is_kept else writing
     looking: ToolOptions = {"effect": "pure", "egress": False}
-    tools = _Tools(backend)
+    tools = _Tools(backend, rules, max_depth)
     every: tuple[tuple[Callable[..., Any], ToolOptions], ...] = (
         (tools.write_file, writing),
         (tools.read_file, looking),
@@ -102,8 +114,14 @@ def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, 
 class _Tools:
     """The bodies. Each of them sees paths as `virtual_path` gives them."""
 
-    def __init__(self, backend: BackendProtocol) -> None:
-        self._backend = backend
+    def __init__(self, backend: BackendProtocol, rules: Rules, max_depth: int) -> None:
+        self._backend, self._rules, self._max_depth = backend, rules, max_depth
+
+    def _path(self, path: str) -> str:
+        path = virtual_path(path)
+        if path.count("/") > self._max_depth:
+            raise BackendError("invalid_path")
+        return path
 
     async def write_file(self, path: str, contents: str) -> str:
         """Create a file, or overwrite it. Directories above it are created.
@@ -114,7 +132,7 @@ class _Tools:
             path: where, from the root: /notes/draft.md
             contents: the whole text of the file.
         """
-        path = virtual_path(path)
+        path = self._path(path)
         encode(contents, MAX_FILE_BYTES)
         await _value(self._backend.write(path, contents))
         return path
@@ -130,7 +148,7 @@ class _Tools:
             limit: how many lines to read at most; 0 for all.
         """
         more = limit + 1 if limit > 0 else 0
-        page = await _value(self._backend.read(virtual_path(path), offset=offset, limit=more))
+        page = await _value(self._backend.read(self._path(path), offset=offset, limit=more))
         return _cut_page(page, max(offset, 0), limit)
 
     async def ls(self, path: str = "/", recursive: bool = False) -> str:  # noqa: FBT001, FBT002
@@ -140,7 +158,8 @@ class _Tools:
             path: the directory.
             recursive: everything below it, too.
         """
-        return _listing(await _value(self._backend.ls(virtual_path(path), recursive=recursive)))
+        path = self._path(path)
+        return _listing(self._rules.show(await _value(self._backend.ls(path, recursive=recursive)), path))
 
     async def edit_file(self, path: str, old_str: str, new_str: str) -> str:
         """Replace a text in a file. It must occur there exactly once: give enough of what is around it.
@@ -152,7 +171,7 @@ class _Tools:
             old_str: the text as it is in the file, without line numbers.
             new_str: what to put in its place.
         """
-        path = virtual_path(path)
+        path = self._path(path)
         try:
             await _value(self._backend.edit(path, old_str, new_str))
         except ValueError as e:
@@ -166,8 +185,9 @@ class _Tools:
             pattern: such as notes-*.txt, **/*.md or {src,tests}/**/*.py; * stays within a directory, ** does not.
             path: the directory to look in.
         """
-        found = self._backend.glob(pattern, path=virtual_path(path), timeout_s=_GLOB_SECONDS)
-        return _listing(await _value(found))
+        path = self._path(path)
+        found = await _value(self._backend.glob(pattern, path=path, timeout_s=_GLOB_SECONDS))
+        return _listing(self._rules.show(found, path))
 
     async def grep(self, pattern: str, path: str = "/", recursive: bool = True) -> str:  # noqa: FBT001, FBT002
         """Search the text of files, as JSON: path, line (counted from 1) and text of each line that matches.
@@ -177,8 +197,10 @@ class _Tools:
             path: a directory, or a file.
             recursive: whether to look in subdirectories.
         """
-        found = await _value(self._backend.grep(pattern, path=virtual_path(path), recursive=recursive))
-        shown = json.dumps([asdict(each) for each in found[:MAX_MATCHES]], ensure_ascii=False)
+        path = self._path(path)
+        found = await _value(self._backend.grep(pattern, path=path, recursive=recursive))
+        matches = self._rules.show(found, path)[:MAX_MATCHES]
+        shown = json.dumps([asdict(each) for each in matches], ensure_ascii=False)
         if len(found) < MAX_MATCHES:
             return shown
         return f"{shown}\n[the first {MAX_MATCHES:,} matches; narrow the pattern or the path]"

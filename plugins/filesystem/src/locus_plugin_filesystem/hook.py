@@ -1,0 +1,163 @@
+"""`FilesystemHook`: the tools, and files that follow the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from locus.core.messages import ToolCall
+from locus.core.state import AgentState
+from locus.plugin import Hook, RunContext, StashKey, hookimpl
+from locus.plugins import load
+from locus_plugin_filesystem.permissions import Rules
+from locus_plugin_filesystem.settings import FilesystemSettings
+from locus_plugin_filesystem.state import StateBackend, StoredFile
+from locus_plugin_filesystem.thread import PLACE, Place, Quota, ThreadFiles, Turn, entries_of, files_of, read_entries
+from locus_plugin_filesystem.tools import make_tools
+
+__all__ = ["FilesystemHook"]
+
+#: Imported where it is used: it looks for what the operating system can do.
+_DIRECTORY = "locus_plugin_filesystem.directory:FilesystemBackend"
+
+#: The files of a run as they were last committed.
+_FILES: StashKey[StateBackend] = StashKey("filesystem: the files of the run")
+
+
+class FilesystemHook(Hook):
+    """Gives the agent the six tools; files that are nowhere else are kept in the state of the run.
+
+    Args:
+        settings: where the files are.
+        provide: what makes a backend of ``"plugin:rest"``.
+    """
+
+    name = "filesystem"
+
+    def __init__(self, settings: FilesystemSettings, *, provide: Callable[[str, str], object]) -> None:
+        self._settings = settings
+        backend = settings.backend
+        if settings.root is not None:
+            backend = load(self.name, _DIRECTORY)(Path(settings.root).expanduser())
+        elif isinstance(backend, str):
+            backend = provide("backend", backend)
+        self._follows = backend is None
+        self._quota = Quota(settings.max_files, settings.max_bytes)
+        place = ThreadFiles() if backend is None else backend
+        self._tools = make_tools(place, Rules(settings.permissions), settings.max_depth)
+
+    @hookimpl
+    def locus_register_tools(self) -> Iterable[object]:
+        """The six tools."""
+        return self._tools
+
+    @hookimpl
+    async def locus_wrap_node(
+        self, call_next: Callable[[AgentState], Awaitable[AgentState]], node: str, state: AgentState, run: RunContext
+    ) -> AgentState:
+        """Put what a turn changes into the state, in the transition that has the results of its calls."""
+        if not self._follows or node not in ("execute", "terminate"):
+            return await call_next(state)
+        above = PLACE.get()
+        if above is not None and not run.thread_id.startswith(f"{above.run.thread_id}/"):
+            above = None  # a run of its own that a tool has started
+        if node == "terminate":
+            after = await call_next(state)
+            if above is not None:
+                await _bring(above, after, run)
+            return after
+        turn = Turn(_base(state, run, above), state.unanswered, self._quota, above)
+        token = PLACE.set(Place(turn, run))
+        try:
+            after = await call_next(state)
+        finally:
+            PLACE.reset(token)
+        done = after.tool_executions[len(state.tool_executions) :]
+        changes: dict[str, StoredFile] = {}
+        for each in done:
+            if each.started and _may_have_children(each.tool_name, run):
+                found = turn.brought.get(each.call_id)
+                if found is None:  # it had finished before a crash
+                    found = await _collect(turn, each.call_id, run)
+                changes |= {path: file for path, file in found.items() if path not in changes}
+        changes |= turn.changes(done, state.updated_at)
+        if not changes:
+            return after
+        for path, file in changes.items():
+            turn.base.put(path, file)
+        return after.with_entries(entries_of(changes))
+
+    @hookimpl
+    async def locus_wrap_tool_call(
+        self, call_next: Callable[[ToolCall], Awaitable[Any]], call: ToolCall, run: RunContext
+    ) -> Any:
+        """Tell the tools, and child runs, in which call of which turn they are."""
+        above = PLACE.get()
+        if above is None:
+            return await call_next(call)
+        token = PLACE.set(Place(above.turn, run, call.id))
+        try:
+            outcome = await call_next(call)
+        finally:
+            PLACE.reset(token)
+        if _may_have_children(call.name, run):
+            above.turn.brought[call.id] = await _collect(above.turn, call.id, run)
+        return outcome
+
+
+def _base(state: AgentState, run: RunContext, above: Place | None) -> StateBackend:
+    """The files as a turn finds them: those of the run, in a child those of the run above as well."""
+    base = run.stash.get(_FILES, None)
+    if base is None:
+        base = StateBackend()
+        if above is not None:
+            for path, file in above.turn.base:
+                base.put(path, file)
+        for path, file in files_of(state):
+            base.put(path, file)
+        run.stash[_FILES] = base
+    return base
+
+
+def _may_have_children(name: str, run: RunContext) -> bool:
+    tool = run.registry.get(name)
+    return tool is not None and tool.context_parameter is not None
+
+
+async def _bring(above: Place, state: AgentState, run: RunContext) -> None:
+    """Record what a child has changed in the run above it, before the child is over."""
+    number, entries = run.thread_id.rpartition("/")[2], entries_of(dict(files_of(state)))
+
+    async def found() -> dict[str, Any]:
+        return entries
+
+    step = _step(above.call_id, number)
+    above.turn.ended[step] = await above.run.step(step, found, effect="pure")
+
+
+async def _collect(turn: Turn, call_id: str, run: RunContext) -> dict[str, StoredFile]:
+    """What the children of a call have changed; where they end is recorded as well."""
+    found: dict[str, StoredFile] = {}
+    number = 0
+
+    async def no_more() -> dict[str, Any] | None:
+        return None
+
+    while True:
+        step = _step(call_id, str(number))
+        entries = turn.ended[step] if step in turn.ended else await run.step(step, no_more, effect="pure")
+        if entries is None:
+            return found
+        found |= dict(read_entries(entries))
+        number += 1
+
+
+def _step(call_id: str, child: str) -> str:
+    """The name of the step with what a child has changed.
+
+    Args:
+        call_id: the call of the run above.
+        child: its number among the children of the call, which is the end of its thread's name.
+    """
+    return f"files/{call_id}/{child}"

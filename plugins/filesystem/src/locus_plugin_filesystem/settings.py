@@ -1,0 +1,56 @@
+"""`FilesystemSettings`: where the files of an agent are, who may touch which, and how much there may be."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from attrs import field, frozen
+
+from locus.files import BackendProtocol, FileStore
+from locus_kit.validators import integer, strings, to_tuple
+from locus_plugin_filesystem.permissions import Rule
+
+__all__ = ["FilesystemSettings"]
+
+
+def _is_place(_: object, attribute: Any, value: Any) -> None:
+    if value is not None and not isinstance(value, str | BackendProtocol | FileStore):
+        raise ValueError(f"{attribute.name} must be 'plugin:rest' or a backend, see locus.files, got {value!r:.60}")
+
+
+def _are_rules(_: object, attribute: Any, value: tuple[str, ...]) -> None:
+    for text in value:
+        Rule.of(text)
+
+
+@frozen(kw_only=True)
+class FilesystemSettings:
+    """Where the files are, who may touch which, and how much there may be.
+
+    Args:
+        root: a directory on disk, made where it does not exist; the agent sees it as ``/``. A relative path counts from
+            the working directory, ``~`` is the user's home.
+        backend: another place: ``"plugin:rest"``, a `locus.files.BackendProtocol` or a `locus.files.FileStore`. Without
+            ``root`` and ``backend`` the files are in memory and follow the conversation: they are saved with it.
+        permissions: ``"ACTION PATTERN"`` or ``"ACTION read|write PATTERN"``, with ``allow``, ``deny`` or ``ask`` as
+            action and a pattern as of the tool ``glob``, which begins with ``/``. The first rule that fits counts; what
+            none fits is allowed.
+        max_files: how many files there may be, of those that follow the conversation.
+        max_bytes: how much they may hold together.
+        max_depth: how many parts a path may have, in any place.
+
+    Raises:
+        ValueError: ``root`` and ``backend`` are both given, or a value is out of range.
+    """
+
+    root: str | os.PathLike[str] | None = field(default=None)
+    backend: Any = field(default=None, validator=_is_place)
+    permissions: tuple[str, ...] = field(default=(), converter=to_tuple, validator=[strings, _are_rules])
+    max_files: int = field(default=10_000, validator=integer(1))
+    max_bytes: int = field(default=100_000_000, validator=integer(1))
+    max_depth: int = field(default=64, validator=integer(1))
+
+    def __attrs_post_init__(self) -> None:
+        if self.root is not None and self.backend is not None:
+            raise ValueError("root and backend are both given; a directory is a backend, so give one of them")

@@ -1,0 +1,208 @@
+"""An agent with files and a child, in processes that are killed at every write; run as ``python -m``, see `main`.
+
+Each process is forked from one that has imported everything, so a death costs milliseconds. What a killed process
+leaves is the file of the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from locus import Agent, tool
+from locus.core.messages import Message, Role, ToolCall
+from locus.core.state import ToolExecution
+from locus.models import ModelRequest, ModelResponse
+from locus.plugins.discovery import Catalogue
+from locus.tools import ToolContext
+from locus_plugin_filesystem import hook
+from locus_plugin_filesystem.manifest import plugin
+from locus_plugin_filesystem.thread import Turn
+from locus_plugin_sqlite import SqliteStore
+
+
+def write(path: str, contents: str) -> tuple[str, dict[str, Any]]:
+    return "write_file", {"path": path, "contents": contents}
+
+
+def edit(path: str, old: str, new: str) -> tuple[str, dict[str, Any]]:
+    return "edit_file", {"path": path, "old_str": old, "new_str": new}
+
+
+def read(path: str) -> tuple[str, dict[str, Any]]:
+    return "read_file", {"path": path}
+
+
+PARENT = [
+    [write("/a", "one\n"), write("/b", "b\n"), write("/a", "never")],
+    [edit("/a", "one", "two"), read("/a"), write("/b", "b2\n")],
+    [("ask_child", {}), read("/b")],
+    [read("/a"), read("/c"), ("ls", {"recursive": True})],
+]
+CHILD = [[read("/a"), write("/c", "of the child\n")], [edit("/a", "two", "three"), edit("/c", "child", "kid")]]
+
+
+class Following:
+    """A model that gives the turns of a script, in whatever process: by the answers that it finds."""
+
+    price = None
+
+    def __init__(self, name: str, turns: list[Any]) -> None:
+        self.name, self._turns = name, turns
+
+    async def complete(self, request: ModelRequest, on_chunk: Any = None) -> ModelResponse:
+        turn = sum(message.role is Role.ASSISTANT for message in request.messages)
+        if turn >= len(self._turns):
+            return ModelResponse(message=Message(Role.ASSISTANT, f"{self.name} is done"))
+        calls = [ToolCall(f"c{turn}_{i}", name, given) for i, (name, given) in enumerate(self._turns[turn])]
+        return ModelResponse(message=Message(Role.ASSISTANT, tuple(calls)))
+
+
+class Dying(SqliteStore):
+    """Kills its process in one of its writes, before it is made or right after it was begun or made."""
+
+    at = 0
+    stored = False
+    count = 0
+
+    def _die(self, *, stored: bool) -> None:
+        type(self).count += not stored
+        if self.count == self.at and stored == self.stored:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def append(self, *arguments: Any) -> Any:
+        self._die(stored=False)
+        made = await super().append(*arguments)
+        self._die(stored=True)
+        return made
+
+    def post(self, *arguments: Any, **options: Any) -> Any:
+        self._die(stored=False)
+        made = super().post(*arguments, **options)
+        self._die(stored=True)
+        return made
+
+
+def build(store: Any) -> Agent[Any, str]:
+    options: dict[str, Any] = {"filesystem": True, "catalogue": Catalogue.only(plugin)}
+    child = Agent(Following("child", CHILD), **options)
+
+    @tool(effect="pure")
+    async def ask_child(ctx: ToolContext) -> str:
+        """Ask the child."""
+        return (await ctx.run_child(child, "go")).text or ""
+
+    return Agent(Following("parent", PARENT), tools=[ask_child], checkpointer=store, **options)
+
+
+async def go(folder: Path) -> dict[str, Any]:
+    """Run the agent to its end, or go on with it."""
+    # Where files are flushed to the disk does not matter to a process that is killed.
+    async with Dying(folder / "runs.db", sync="normal") as store:
+        agent = build(store)
+        known = await store.peek("t")
+        result = await (agent.run("go", thread_id="t", request_id="only") if known is None else agent.resume("t"))
+    files = {key: entry["text"] for key, entry in result.state.metadata.items() if key.startswith("files/")}
+    said = [each.result or each.error for each in result.state.tool_executions if each.tool_name != "ls"]
+    return {"files": files, "said": said, "text": result.text, "writes": Dying.count}
+
+
+def forked(folder: Path, at: int, *, stored: bool) -> dict[str, Any] | None:
+    """What a process of its own comes to; None where it was killed."""
+    out = folder / "out.json"
+    out.unlink(missing_ok=True)
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            Dying.at, Dying.stored, Dying.count = at, stored, 0
+            out.write_text(json.dumps(anyio.run(go, folder)))
+            status = 0
+        finally:
+            os._exit(status)
+    os.waitpid(pid, 0)
+    return json.loads(out.read_text()) if out.exists() else None
+
+
+def forget(control: str) -> None:
+    """Break on purpose what brings files back after a crash.
+
+    Args:
+        control: ``"calls"``: only what was entered in this process is applied; ``"children"``: a child that was over
+            before the crash brings nothing.
+    """
+    if control == "calls":
+        compose, changes = Turn.compose, Turn.changes
+
+        def composed(self: Turn, call_id: str, path: str, contents: str) -> bytes:
+            ENTERED.add((call_id, path))
+            return compose(self, call_id, path, contents)
+
+        def changed(self: Turn, done: Iterable[ToolExecution], now: datetime) -> Any:
+            entered = [each for each in done if (each.call_id, each.arguments.get("path")) in ENTERED]
+            return changes(self, entered, now)
+
+        Turn.compose, Turn.changes = composed, changed  # type: ignore[method-assign]
+    if control == "children":
+        bring = hook._bring
+
+        async def brought(above: Any, state: Any, run: Any) -> None:
+            recorded = above.run
+            await bring(type(above)(above.turn, Unrecorded(recorded), above.call_id), state, run)
+
+        hook._bring = brought
+
+
+ENTERED: set[tuple[str, Any]] = set()
+
+
+class Unrecorded:
+    """A run whose steps are not recorded."""
+
+    def __init__(self, run: Any) -> None:
+        self.thread_id = run.thread_id
+
+    async def step(self, name: str, fn: Any, *, effect: str) -> Any:
+        return await fn()
+
+
+def main(folder: Path, control: str, stride: int) -> None:
+    """Kill at every write and print what came of it.
+
+    Args:
+        folder: for the journals.
+        control: ``""``, or what is broken on purpose, see `forget`.
+        stride: every which write.
+    """
+    build(None).run_sync("go")  # what a process imports late is there before it is forked
+    forget(control)
+    whole = folder / "whole"
+    whole.mkdir()
+    wanted = forked(whole, 0, stored=False)
+    assert wanted is not None
+    found: list[str] = []
+    deaths = 0
+    for at in range(wanted["writes"], 0, -stride):
+        if control and found:
+            break
+        for stored in (False, True):
+            place = folder / f"{at}{'after' if stored else 'before'}"
+            place.mkdir()
+            first = forked(place, at, stored=stored)
+            deaths += first is None
+            ended = forked(place, 0, stored=False) if first is None else first
+            if ended is None or any(ended[key] != wanted[key] for key in ("files", "said", "text")):
+                found.append(f"{place.name}: {ended}")
+    sys.stdout.write(json.dumps({"found": found, "deaths": deaths, "writes": wanted["writes"], "wanted": wanted}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,43 @@
+"""A process that is killed at any write of a run with files and a child: nothing differs from a run that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.proof
+
+ROOT = Path(__file__).resolve().parents[3]
+
+#: A process dies at every write in the proofs, and at every third one in the default run.
+STRIDE = 3 if os.environ.get("LOCUS_PROOFS", "quick") == "quick" else 1
+
+
+def kill(folder: Path, control: str = "", stride: int = STRIDE) -> Any:
+    command = [sys.executable, "-m", "plugins.filesystem.tests.crashing", str(folder), control, str(stride)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_kill_at_any_write_changes_neither_the_files_nor_what_the_tools_said(tmp_path: Path) -> None:
+    came = kill(tmp_path)
+
+    assert came["found"] == []
+    assert came["deaths"] > 20 // STRIDE
+    assert came["wanted"]["files"] == {"files/a": "three\n", "files/b": "b2\n", "files/c": "of the kid\n"}
+    conflict = "conflict: the turn already changes /a; change /a in the next one"
+    first, second = ["/a", "/b", conflict], ["/a", "     1\tone", "/b"]
+    rest = ["child is done", "     1\tb2", "     1\tthree", "     1\tof the kid"]
+    assert came["wanted"]["said"] == [*first, *second, *rest]
+
+
+@pytest.mark.parametrize("control", ["calls", "children"])
+def test_what_is_broken_on_purpose_is_found(tmp_path: Path, control: str) -> None:
+    assert kill(tmp_path, control, 1)["found"] != []
