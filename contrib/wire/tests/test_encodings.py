@@ -87,6 +87,21 @@ async def test_a_stream_that_unpacks_to_nothing_but_blanks_is_refused(
     assert server.wait_until_idle()
 
 
+async def test_a_bomb_of_which_more_is_to_come_is_refused_as_a_bomb(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_wire.encodings._FREE", 1_000_000)
+    # Far more than a socket holds, so that the connection is closed in the middle of it.
+    packed = gzip.compress(b"\n" * 300_000_000, 1)
+    assert len(packed) > 1_000_000
+    server.answering = lambda _: Answer(
+        body=[packed[i : i + 65_536] for i in range(0, len(packed), 65_536)], headers={"content-encoding": "gzip"}
+    )
+    with pytest.raises(BadAnswer, match="unpack to more than"):
+        await client(server).get("/", itself)
+    assert server.wait_until_idle()
+
+
 class _Arrived(httpx2.AsyncByteStream):
     """A body of which all bytes are there: whoever reads it does not wait."""
 

@@ -28,8 +28,13 @@ _MOST_TIMES = 100
 _PIECE = 256 * 1024
 
 
-async def unpack_within_bounds(response: httpx2.Response) -> None:
+async def unpack_within_bounds(response: httpx2.Response, *, free: int | None = None) -> None:
     """Have the body of a response unpacked piece by piece; ``event_hooks={"response": [unpack_within_bounds]}``.
+
+    Args:
+        response: its body was not read yet.
+        free: bytes that it may unpack to however small it came; above that, at most a hundred times of what came.
+            None = as many as any answer may have.
 
     Raises:
         httpx2.DecodingError: it is encoded more than once, or in a way that was not asked for. While the body is read:
@@ -46,7 +51,7 @@ async def unpack_within_bounds(response: httpx2.Response) -> None:
             f"its encoding must be gzip or deflate, got {codings[0]!r:.40}", request=response.request
         )
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _Unpacked(response.stream, response.request)
+    response.stream = _Unpacked(response.stream, response.request, _FREE if free is None else free)
     # What the client reads from now on is plain.
     del response.headers["content-encoding"]
 
@@ -54,8 +59,8 @@ async def unpack_within_bounds(response: httpx2.Response) -> None:
 class _Unpacked(httpx2.AsyncByteStream):
     """A packed stream, plain."""
 
-    def __init__(self, packed: httpx2.AsyncByteStream, request: httpx2.Request) -> None:
-        self._packed, self._request = packed, request
+    def __init__(self, packed: httpx2.AsyncByteStream, request: httpx2.Request, free: int) -> None:
+        self._packed, self._request, self._free = packed, request, free
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -64,26 +69,31 @@ class _Unpacked(httpx2.AsyncByteStream):
         # What is below are generators around generators, which trio wants exhausted: so the loop goes on to their end,
         # which comes at once when the connection is closed.
         failed: httpx2.DecodingError | None = None
-        async for data in self._packed:
-            came += len(data)
-            pieces = unpacker.pieces(data)
-            while not self._closed:
-                try:
-                    piece = next(pieces, None)
-                except zlib.error as e:
-                    failed = httpx2.DecodingError(str(e), request=self._request)
-                    await self.aclose()
-                    break
-                if piece is None:
-                    break
-                left += len(piece)
-                if left > _FREE and left > _MOST_TIMES * came:
-                    said = f"{came:,} bytes unpack to more than {left:,}"
-                    failed = httpx2.DecodingError(said, request=self._request)
-                    await self.aclose()
-                    break
-                yield piece
-                await anyio.lowlevel.checkpoint()
+        try:
+            async for data in self._packed:
+                came += len(data)
+                pieces = unpacker.pieces(data)
+                while not self._closed:
+                    try:
+                        piece = next(pieces, None)
+                    except zlib.error as e:
+                        failed = httpx2.DecodingError(str(e), request=self._request)
+                        await self.aclose()
+                        break
+                    if piece is None:
+                        break
+                    left += len(piece)
+                    if left > self._free and left > _MOST_TIMES * came:
+                        said = f"{came:,} bytes unpack to more than {left:,}"
+                        failed = httpx2.DecodingError(said, request=self._request)
+                        await self.aclose()
+                        break
+                    yield piece
+                    await anyio.lowlevel.checkpoint()
+        except httpx2.HTTPError:
+            # Where more was to come, reading on from a closed connection fails.
+            if failed is None:
+                raise
         if failed is not None:
             raise failed
 
