@@ -8,6 +8,7 @@ from locus_testkit.contracts.features import FeatureUnknown, needs
 from locus_testkit.contracts.knowledge import KnowledgeContract
 from locus_testkit.contracts.model import Differs, ModelContract, ModelFeatures, SentRequest
 from locus_testkit.contracts.plugin import PluginContract
+from locus_testkit.contracts.search import SearchEngineContract, SearchResult
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "ModelContract",
     "ModelFeatures",
     "PluginContract",
+    "SearchEngineContract",
+    "SearchResult",
     "SentRequest",
     "StoreFeatures",
     "needs",
