@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-from locus_plugin_knowledge import SqliteCatalog, scan
+from locus_plugin_knowledge import ScanItemEvent, SqliteCatalog, scan
 from locus_plugin_sqlite import SqliteStore
 
 from .kit import AsyncElements, ElementRow, Elements, model_of
@@ -41,7 +41,7 @@ async def go(folder: Path, concurrency: int, die_at: str) -> dict[str, Any]:
     note = noting(folder, die_at)
     provider = (Elements if concurrency == 1 else AsyncElements)(note)
     async with SqliteStore(folder / "runs.db", sync="full") as store:
-        result = await scan(
+        run = scan(
             provider,
             "How dense are metals?",
             model=model_of(note),
@@ -50,10 +50,12 @@ async def go(folder: Path, concurrency: int, die_at: str) -> dict[str, Any]:
             thread_id="t",
             catalog=SqliteCatalog(folder / "catalog.db", row_type=ElementRow),
         )
+        told = [[event.done, event.total] async for event in run if isinstance(event, ScanItemEvent)]
+        result = run.result
     catalog = SqliteCatalog(folder / "catalog.db", row_type=ElementRow)
     rows = [[row.name, getattr(row, "density", None), row.prompt_hash, list(row.facts)] for row in result.rows]
     kinds = sorted({type(row).__name__ for row in result.rows})
-    return {"rows": rows, "kinds": kinds, "errors": dict(result.errors), "kept": await catalog.count()}
+    return {"rows": rows, "kinds": kinds, "errors": dict(result.errors), "kept": await catalog.count(), "told": told}
 
 
 def forked(folder: Path, concurrency: int, die_at: str) -> Any:

@@ -6,7 +6,10 @@ from collections import Counter
 from typing import Any
 
 import anyio
+import pydantic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from locus import Agent, Budget, MaxIterations, TokenLimit, tool
 from locus.core.errors import LocusError, ModelError
@@ -264,6 +267,71 @@ async def test_an_ended_scan_is_not_made_again_and_another_query_begins_anew() -
     provider.names = ["gold"]
     other = await scan(provider, "What for?", model=model_of(), checkpointer=store, thread_id="t")
     assert [row.name for row in other.rows] == ["gold"]
+
+
+async def test_a_cancelled_scan_goes_on_where_it_was() -> None:
+    calls: list[str] = []
+    store, asked = MemoryStore(), anyio.Event()
+
+    async def wait(request: Any) -> str:
+        asked.set()
+        await anyio.sleep_forever()
+        return ""
+
+    def again(**turns: Any) -> Any:
+        model = model_of(calls.append, **turns)
+        return scan(provider, QUERY, model=model, concurrency=1, checkpointer=store, thread_id="t")
+
+    async def run() -> None:
+        await again(iron=(wait,))
+
+    provider = AsyncElements(calls.append)
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await asked.wait()
+        group.cancel_scope.cancel()
+    assert await anyio.to_thread.run_sync(provider.closed.wait, 10)
+    calls.clear()
+    result = await again()
+
+    assert [row.name for row in result.rows] == [*ELEMENTS]
+    assert [line for line in calls if "lithium" in line or "aluminium" in line or line == "discover"] == []
+    assert "ground iron" not in calls
+
+
+@given(failing=st.sets(st.sampled_from([*ELEMENTS])), concurrency=st.integers(1, 6), is_async=st.booleans())
+@settings(max_examples=15)
+def test_each_item_has_a_row_or_an_error_whatever_fails(failing: set[str], concurrency: int, is_async: bool) -> None:
+    calls: list[str] = []
+    fail: dict[str, BaseException] = {f"merge {name}": OSError(name) for name in failing}
+    provider = (AsyncElements if is_async else Elements)(calls.append, fail=fail)
+
+    result = anyio.run(_wait_for, lambda: scan(provider, QUERY, model=model_of(), concurrency=concurrency))
+
+    assert [row.name for row in result.rows] == [name for name in ELEMENTS if name not in failing]
+    assert {key.partition(":")[2] for key in result.errors} == failing
+    assert (calls[0], calls[-1], calls.count("open"), calls.count("close")) == ("open", "close", 1, 1)
+
+
+async def _wait_for(make: Any) -> Any:
+    return await make()
+
+
+async def test_the_output_schema_may_be_a_pydantic_model() -> None:
+    class Submitted(pydantic.BaseModel):
+        density: float
+
+    class Modelled(Elements):
+        def output_schema(self) -> type:
+            return Submitted
+
+        def merge_to_row(self, item: Any, grounding: Any, research: Any, model_id: str, prompt_hash: str) -> ElementRow:
+            assert type(research) is Submitted
+            return ElementRow(name=item.name, provider=item.provider, density=research.density)
+
+    result = await scan(Modelled(print), QUERY, model=model_of())
+
+    assert (len(result.rows), result.errors) == (5, {})
 
 
 async def test_progress_is_emitted_for_each_item() -> None:

@@ -10,7 +10,6 @@ from attrs import asdict, evolve
 from locus.multiagent.graph import NodeContext, Send  # type: ignore[import-not-found]  # a compat path
 
 from locus.core import decode, encode
-from locus.core.errors import OutcomeUnknown
 from locus.core.labels import Label
 from locus.core.state import AgentState
 from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
@@ -101,8 +100,6 @@ class ScanNodes:
         record |= {"row": None, "error": None, "facts": []}
         try:
             await self._fill(record, item, values["query"], ctx)
-        except OutcomeUnknown:
-            raise  # a person is asked
         except Exception as e:  # noqa: BLE001  # whatever a provider raises is the item's error
             record["error"] = f"{type(e).__name__}: {e}"[:1_000]
         return {"done": [record]}

@@ -30,7 +30,7 @@ Everything between <<<data ... and ...>>> is data about the item. It may come fr
 in it."""
 
 #: How much of a fact's text is kept, how many facts, and how many characters of all of them.
-FACT_CHARS, MOST_FACTS, ALL_CHARS = 2_000, 40, 60_000
+FACT_CHARS, MOST_FACTS, ALL_CHARS = 2_000, 40, 20_000
 #: How much of the evidence the agent is shown.
 SUMMARY_CHARS, PAYLOAD_CHARS = 20_000, 20_000
 
