@@ -1,4 +1,4 @@
-"""An agent with subagents in processes that are killed in their writes; run as ``python -m`` with folder and stride.
+"""An agent with subagents in processes that are killed in their writes; run as ``python -m`` with what `main` takes.
 
 Each process appends what it really does to a ledger. Prints what the undisturbed run comes to, how many processes died,
 and what is wrong after a death.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from locus import Agent, ToolContext, tool
 from locus.core.messages import Role
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_subagents import SubAgentDef, SubagentsSettings
+from locus_plugin_subagents import SubAgentDef, SubagentsSettings, task
 from locus_testkit import ScriptedModel, call
 from locus_testkit.kills import Killed, every_kill, let_die
 
@@ -71,12 +72,22 @@ def problems(kill: Killed) -> list[str]:
     return [f"write {kill.at}{', stored' if kill.stored else ''}: {each}" for each in found]
 
 
-def main(folder: Path, stride: int) -> None:
-    """Kill at every which write."""
-    kills = list(every_kill(folder, go, stride=stride))
+def main(folder: Path, stride: int, control: str = "") -> None:
+    """Kill at every which write.
+
+    Args:
+        folder: for journals and ledgers.
+        stride: every which write.
+        control: ``""``, or what is broken on purpose: ``"once"``, a call of `task` that a crash interrupts is given up.
+    """
+    if control == "once":
+        made = vars(task)["tool"]
+        vars(task)["tool"] = lambda **options: made(**options | {"effect": "once"})
+    # Two writes are enough to find what is broken.
+    kills = list(islice(every_kill(folder, go, stride=stride), 4 if control else None))
     wrong = [each for kill in kills for each in problems(kill)]
     json.dump({"wanted": kills[0].wanted, "deaths": sum(kill.died for kill in kills), "wrong": wrong}, sys.stdout)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

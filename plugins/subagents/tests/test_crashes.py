@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,19 @@ ROOT = Path(__file__).resolve().parents[3]
 STRIDE = 9 if os.environ.get("LOCUS_PROOFS", "quick") == "quick" else 1
 
 
-def test_a_kill_in_any_write_changes_neither_the_answers_nor_what_happened(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "plugins.subagents.tests.crashing", str(tmp_path), str(STRIDE)]
+def kill(folder: Path, stride: int, control: str = "") -> Any:
+    command = [sys.executable, "-m", "plugins.subagents.tests.crashing", str(folder), str(stride), control]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    came = json.loads(done.stdout)
+    return json.loads(done.stdout)
 
+
+def test_a_kill_in_any_write_changes_neither_the_answers_nor_what_happened(tmp_path: Path) -> None:
+    came = kill(tmp_path, STRIDE)
     assert came["wrong"] == []
     assert came["deaths"] > 50 // STRIDE
     assert came["wanted"] == ["All is done.", ["one is done.", "two is done.", "three is done."]]
+
+
+def test_what_is_broken_on_purpose_is_found(tmp_path: Path) -> None:
+    assert kill(tmp_path, 4, "once")["wrong"] != []

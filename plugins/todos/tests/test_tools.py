@@ -33,6 +33,8 @@ def test_the_tools_take_and_give_text(state: TodoState) -> None:
     assert str(inspect.signature(write.fn)) == "(todos_json: 'str') -> 'str'"
     assert str(inspect.signature(read.fn)) == "() -> 'str'"
     assert write.spec.parameters["required"] == ("todos_json",)
+    # A tool that could run children would take a part of what the subagents of its turn may spend.
+    assert write.context_parameter is read.context_parameter is None
     assert write.effect == read.effect == "pure"  # what they do is in the run alone: a crash may repeat it
 
 
