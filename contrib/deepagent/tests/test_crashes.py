@@ -42,3 +42,17 @@ def test_a_kill_in_any_write_changes_nothing(tmp_path: Path) -> None:
     came = killed(tmp_path, 16 if IS_QUICK else 1, "writes")
     assert came["found"] == []
     assert len(came["deaths"]) >= 2
+
+
+def test_a_kill_in_any_write_of_a_deep_agent_changes_nothing_and_repeats_no_effect(tmp_path: Path) -> None:
+    stride = 11 if IS_QUICK else 1
+    command = [sys.executable, "-m", "contrib.deepagent.tests.crashing_agent", str(tmp_path), str(stride)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    came = json.loads(done.stdout)
+
+    assert came["wrong"] == []
+    assert came["deaths"] >= 30 // stride
+    assert came["wanted"]["reason"] == "ToolCalled AND ConfidenceMet"
+    assert came["wanted"]["results"][-1] == "submitted"
+    assert [key.partition("/")[0] for key in came["wanted"]["kept"]] == ["files", "todos"]

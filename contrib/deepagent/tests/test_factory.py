@@ -14,6 +14,7 @@ from locus.core.messages import Role, Usage
 from locus.models import ModelRequest
 from locus_deepagent import DeepAgentReport, create_deepagent, factory
 from locus_plugin_conversation import SlidingWindowManager
+from locus_plugin_filesystem import StateBackend
 from locus_plugin_reflexion import ReflexionSettings
 from locus_plugin_subagents import SubAgentDef
 from locus_plugin_todos import TodoState
@@ -267,13 +268,41 @@ async def test_old_messages_are_summarized_and_the_identity_stays() -> None:
 CHECKER = SubAgentDef(name="checker", description="Checks facts.", system_prompt="You check.")
 
 
+SIX = ("write_file", "read_file", "ls", "edit_file", "glob", "grep")
+
+
+@pytest.mark.parametrize("enable_filesystem", [False, True])
 @pytest.mark.parametrize("enable_todos", [False, True])
-@pytest.mark.parametrize("subagents", [None, [], [CHECKER]])
-def test_tools_come_in_the_order_of_the_layers(enable_todos: bool, subagents: list[SubAgentDef] | None) -> None:
-    agent = deep(enable_todos=enable_todos, subagents=subagents, todo_state=TodoState())
+@pytest.mark.parametrize("subagents", [None, [CHECKER]])
+def test_tools_come_in_the_order_of_the_layers(
+    enable_filesystem: bool, enable_todos: bool, subagents: list[SubAgentDef] | None
+) -> None:
+    agent = deep(
+        enable_filesystem=enable_filesystem,
+        backend=StateBackend(),
+        enable_todos=enable_todos,
+        todo_state=TodoState(),
+        subagents=subagents,
+    )
+    files = SIX if enable_filesystem else ()
     todos = ("write_todos", "read_todos") if enable_todos else ()
     task = ("task",) if subagents else ()
-    assert agent.runtime.tools.names == ("search", "submit_research", *todos, *task)
+    assert agent.runtime.tools.names == ("search", "submit_research", *files, *todos, *task)
+
+
+async def test_files_are_kept_with_the_thread_or_in_a_backend_of_ones_own() -> None:
+    turns = (
+        call("write_file", path="/notes.md", contents="gallium: 1875"),
+        call("read_file", path="/notes.md"),
+        call("submit_research", answer="1875"),
+    )
+    for backend in (None, StateBackend()):
+        result = await deep(*turns, enable_filesystem=True, backend=backend, reflexion=False).run("When?")
+        assert result.stop_reason == "ToolCalled"
+        assert "gallium: 1875" in (result.state.tool_executions[1].result or "")
+        assert any(key.startswith("files") for key in result.state.metadata) is (backend is None)
+        if backend is not None:
+            assert [path for path, _ in backend] == ["/notes.md"]
 
 
 async def test_todos_and_subagents_work_in_one_run_and_come_back() -> None:
