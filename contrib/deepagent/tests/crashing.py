@@ -116,7 +116,7 @@ def main(folder: Path, stride: int, at: str) -> None:
         again = len((place / "ledger").read_text().split()) - len(questions)
         if ended is None or ended["values"] != wanted["values"] or ended["reason"] != wanted["reason"]:
             found.append(f"{at} {n}: ended with {ended}")
-        elif again > 1:
+        elif again > 2:  # that at which it died, and one whose answer was not written yet
             found.append(f"{at} {n}: {again} questions were asked again")
         elif ended["tokens"] != wanted["tokens"]:
             found.append(f"{at} {n}: {ended['tokens']} tokens were charged, {wanted['tokens']} were used")

@@ -37,9 +37,15 @@ def answer(request: Any) -> Any:
         return [json.dumps({"judgment": "so", "verdict": "on_track", "confidence": confidence, "guidance": ""})]
     if any(spec.name == "task" for spec in request.tools):
         return [
-            [call("write_todos", todos_json=todos("in_progress")), call("write_file", path="/plan.md", contents="plan")],
+            [
+                call("write_todos", todos_json=todos("in_progress")),
+                call("write_file", path="/plan.md", contents="plan"),
+            ],
             call("task", subagent_type="sender", description="send word"),
-            [call("write_todos", todos_json=todos("completed")), call("edit_file", path="/plan.md", old_str="plan", new_str="done")],
+            [
+                call("write_todos", todos_json=todos("completed")),
+                call("edit_file", path="/plan.md", old_str="plan", new_str="done"),
+            ],
             call("submit_research", year="soon"),
             call("submit_research", year=1875),
         ]
@@ -48,7 +54,7 @@ def answer(request: Any) -> Any:
 
 
 async def go(folder: Path) -> Any:
-    """A run, or what is left of it; a person lets the agent do what the judge of provenance asks about."""
+    """A run, or what is left of it."""
 
     @tool(targets=())
     async def send(what: str) -> str:

@@ -27,7 +27,7 @@ def killed(folder: Path, stride: int, at: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_kill_in_any_node_changes_nothing_and_repeats_one_question_at_most(tmp_path: Path) -> None:
+def test_a_kill_in_any_node_changes_nothing_and_repeats_the_last_questions_at_most(tmp_path: Path) -> None:
     stride = 5 if IS_QUICK else 1
     came = killed(tmp_path, stride, "questions")
 

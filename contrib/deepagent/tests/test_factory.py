@@ -230,6 +230,27 @@ async def test_a_target_that_a_page_chose_is_asked_about_unless_provenance_is_of
     assert result.stop_reason == "NoToolCalls"
 
 
+class Disk(StateBackend):
+    """Files that are there after the run, as those on a disk are."""
+
+    in_memory = False
+
+
+@pytest.mark.parametrize(
+    ("backend", "wanted"), [(None, "ToolCalled"), (StateBackend(), "ToolCalled"), (Disk(), "Interrupted")]
+)
+async def test_files_of_the_run_are_written_without_asking_and_others_are_not(backend: Any, wanted: str) -> None:
+    result = await deep(
+        call("search", query="q"),
+        call("write_file", path="/where/the/page/said.md", contents="x"),
+        call("submit_research", answer="1875"),
+        enable_filesystem=True,
+        backend=backend,
+        reflexion=False,
+    ).run("When?")
+    assert result.stop_reason == wanted
+
+
 async def test_old_messages_are_summarized_and_the_identity_stays() -> None:
     asked = 0
 

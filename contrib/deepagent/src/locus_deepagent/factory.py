@@ -35,6 +35,8 @@ _PARTS: Final = {
     "memory_files": "locus-plugin-instructions",
     "subagents": "locus-plugin-subagents",
 }
+#: The tools that change files.
+_WRITES: Final = ("write_file", "edit_file")
 #: Keywords that may bring tools when a run begins.
 _LATER: Final = frozenset({"mcp", "plugins", "config"})
 
@@ -126,7 +128,9 @@ def create_deepagent(
     condition = done | TokenLimit(max_tokens) | MaxIterations(max_iterations)
     given = agent_kwargs.pop("termination", None)
     hook = SubmissionHook(submit_tool, condition=repr(done), schema=schema, note=note, tools=layers)
-    agent_kwargs["provenance"] = _allow_submissions(agent_kwargs.get("provenance", True), submit_tool)
+    # What it writes there goes nowhere else.
+    notes = _WRITES if enable_filesystem and (backend is None or getattr(backend, "in_memory", False)) else ()
+    agent_kwargs["provenance"] = _allow(agent_kwargs.get("provenance", True), (submit_tool, *notes))
     return Agent(
         model,
         tools=own,
@@ -186,8 +190,8 @@ def _judge_submissions(given: Any, submit_tool: str) -> Any:
     return given  # the kernel says what it must be
 
 
-def _allow_submissions(given: Any, submit_tool: str) -> Any:
-    """The settings of provenance: what is submitted reaches the caller alone."""
+def _allow(given: Any, harmless: Iterable[str]) -> Any:
+    """The settings of provenance: what is submitted reaches the caller alone, and files in memory stay in the run."""
     if given is True:
-        return ProvenanceSettings(tools={submit_tool: ToolRule(mode="allow")})
+        return ProvenanceSettings(tools={name: ToolRule(mode="allow") for name in harmless})
     return given

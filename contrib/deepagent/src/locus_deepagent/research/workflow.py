@@ -42,8 +42,8 @@ def create_research_workflow(
     """A graph that researches, writes a summary, checks it, and rewrites or researches again where it does not hold.
 
     Run it on ``{KEY_PROMPT: "..."}``; the result's ``values`` have `KEY_SUMMARY`, `KEY_CLAIMS`, `KEY_EVIDENCE` and the
-    other keys. All of its nodes are pure: a run that died goes on with what is recorded, and repeats one model call at
-    most. Another run of a thread begins with no evidence.
+    other keys. All of its nodes are pure: a run that died goes on with what is recorded, and asks again what was
+    not written yet, the last call of a model or the last two. Another run of a thread begins with no evidence.
 
     Args:
         model: of the agent that researches and of the causal inference, ``"provider:model"`` or a `Model`.
