@@ -3,112 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
-from attrs import frozen
 
-from locus import tool
 from locus.journal import MemoryStore
-from locus.models import ModelRequest
-from locus_plugin_knowledge import Grounding, ItemRef, KnowledgeRow, ScanItemEvent, SqliteCatalog, scan
-from locus_testkit import KnowledgeContract, ScriptedModel, Turn, call
-from locus_testkit.site import LocalSite, elements
+from locus_plugin_knowledge import ScanItemEvent, SqliteCatalog, scan
+from locus_testkit import KnowledgeContract, ScriptedModel
+from locus_testkit.site import LocalSite
 
-QUERY = "metals discovered in Sweden"
-TRUTH = {each.name: each for each in elements()}
+from .site_kit import QUERY, TRUTH, ElementRow, Research, SiteElements, read
 
-
-@frozen
-class Research:
-    """What the agent submits."""
-
-    symbol: str
-    melting_point: float | None = None
-    discoverers: str = ""
-
-
-@frozen(kw_only=True)
-class ElementRow(KnowledgeRow):
-    """An element."""
-
-    symbol: str
-    melting_point: float | None = None
-
-
-class SiteElements:
-    """Elements, by the search and the pages of a site."""
-
-    def __init__(self, site: LocalSite) -> None:
-        self.site = site
-
-    def open(self) -> None:
-        self._get("/robots.txt")
-
-    def tools_for_agent(self) -> list[Any]:
-        @tool(effect="pure", egress=True)
-        def read_page(name: str) -> str:
-            """Read the page of an element."""
-            return re.sub(r"<[^>]+>", " ", self._get(f"/elements/{quote(name.lower())}"))
-
-        return [read_page]
-
-    def output_schema(self) -> type:
-        return Research
-
-    def discover(self, query: str) -> list[ItemRef]:
-        found = json.loads(self._get(f"/search?format=json&q={quote(query)}"))["results"]
-        return [ItemRef(each["title"], "site") for each in found if each["title"] in TRUTH]
-
-    def ground(self, item: ItemRef) -> Grounding:
-        page = self._get(f"/elements/{quote(item.name.lower())}")
-        words = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-        return Grounding(words[:500], {"url": self.site.at(f"/elements/{item.name.lower()}"), "size": len(page)})
-
-    def merge_to_row(
-        self, item: ItemRef, grounding: Grounding, research: Research, model_id: str, prompt_hash: str
-    ) -> ElementRow:
-        return ElementRow(
-            name=item.name,
-            provider=item.provider,
-            descriptions=(f"Discovered by {research.discoverers}.",),
-            symbol=research.symbol,
-            melting_point=research.melting_point,
-            model_id=model_id,
-            prompt_hash=prompt_hash,
-        )
-
-    def close(self) -> None:
-        self._get("/about")
-
-    def _get(self, path: str) -> str:
-        with urlopen(self.site.at(path)) as answer:
-            text: str = answer.read().decode()
-        return text
-
-
-def read(request: ModelRequest) -> Turn:
-    """A model that reads: it asks for the page of the item, and submits what the table there says."""
-    results = [result for message in request.messages for result in message.tool_results]
-    if not results:
-        asked = next(message.text for message in request.messages if message.role == "user")
-        found = re.search(r"The item:\n<<<data \w+\n(.+)\n", asked)
-        assert found is not None
-        return call("read_page", name=found[1])
-    page = re.sub(r"\s+", " ", str(results[-1].content))
-
-    def value(name: str, pattern: str) -> str:
-        found = re.search(rf"{name} ({pattern})", page)
-        return found[1] if found else ""
-
-    melting = value("Melting point", r"[\d.]+(?= K)")
-    discoverers = value("Discovered by", r".+?(?= Discovered in| Origin of)")
-    submitted = {"symbol": value("Symbol", r"\w+"), "melting_point": float(melting) if melting else None}
-    return json.dumps({**submitted, "discoverers": discoverers})
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -122,7 +33,7 @@ async def test_rows_of_a_site_are_what_its_data_say_and_are_found_again(site: Lo
     catalog = SqliteCatalog(tmp_path / "elements.db", row_type=ElementRow)
     model, store = ScriptedModel(read, after="repeat"), MemoryStore()
     run = scan(
-        SiteElements(site),
+        SiteElements(site.url),
         "metals discovered in Sweden",
         model=model,
         catalog=catalog,
@@ -150,6 +61,30 @@ async def test_rows_of_a_site_are_what_its_data_say_and_are_found_again(site: Lo
     assert found.row == first
 
 
+@pytest.mark.proof
+def test_a_process_that_is_killed_in_the_third_of_five_items_asks_the_site_for_nothing_twice(
+    site: LocalSite, tmp_path: Path
+) -> None:
+    def run(die_in: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "plugins.knowledge.tests.site_kit", site.url, str(tmp_path), str(die_in)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+    assert run(3).returncode == -9
+    before = list(site.paths)
+    done = run(0)
+    assert done.returncode == 0, done.stderr
+    came = json.loads(done.stdout)
+
+    assert (len(came["names"]), came["errors"]) == (5, {})
+    pages = [f"/elements/{name.lower()}" for name in came["names"]]
+    assert len([path for path in before if path in pages]) == 6
+    # For each its evidence and what its agent read; opened twice, and closed once: who is killed closes nothing.
+    counts = Counter(site.paths)
+    assert [counts[page] for page in pages] == [2] * 5
+    assert (counts["/robots.txt"], counts["/about"]) == (2, 1)
+    assert sum(path.startswith("/search") for path in site.paths) == 1
+
+
 class TestSiteElements(KnowledgeContract):
     query = QUERY
 
@@ -158,7 +93,7 @@ class TestSiteElements(KnowledgeContract):
         self.site = site
 
     def make_provider(self) -> Any:
-        return SiteElements(self.site)
+        return SiteElements(self.site.url)
 
     def make_research(self, item: Any) -> Any:
         return Research(TRUTH[item.name].symbol)
