@@ -11,6 +11,7 @@ from locus.core.errors import ModelError
 from locus.core.events import RunStartEvent, ToolStartEvent
 from locus.core.messages import Message, Role
 from locus.models import ModelResponse
+from locus_plugin_subagents import SubAgentFailed, task_tool
 from locus_testkit import ScriptedModel, call
 
 from .kit import WAYS, Make, define, kinds, results, task
@@ -109,6 +110,15 @@ async def test_wrong_arguments_are_the_kernels_error(make: Make) -> None:
     ]
     result = await make(ScriptedModel(calls, "Done."), [define(ScriptedModel("x"))]).run("Go.")
     assert [str(each)[:13] for each in results(result)] == ["ArgumentError"] * 3
+
+
+async def test_the_tool_can_be_called_by_itself() -> None:
+    child = ScriptedModel("It says 42.", ModelError("no", retryable=False))
+    body = task_tool([define(child)], parent_model=child)
+    assert await body("x", "Read it.") == "unknown subagent_type 'x'; available: reader"
+    assert await body("reader", "Read it.") == "It says 42."
+    with pytest.raises(SubAgentFailed, match="subagent 'reader' has no answer: ModelError"):
+        await body(subagent_type="reader", description="Read it.")
 
 
 # -- failures ----------------------------------------------------------------------------------------

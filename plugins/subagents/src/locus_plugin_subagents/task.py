@@ -81,13 +81,13 @@ def make_task(crew: Crew, find_agent: Callable[[SubAgentDef], Agent[Any, Any]]) 
         targets=(),
         egress=False,
     )
-    async def task(subagent_type: str, description: str, ctx: ToolContext[Any]) -> str:
+    async def task(subagent_type: str, description: str, ctx: ToolContext[Any] | None = None) -> str:
         """Give a piece of work to a subagent.
 
         Args:
             subagent_type: The name of the subagent.
             description: The work, with everything that the subagent has to know.
-            ctx: Of the call.
+            ctx: Of the call; None where the function is called by itself.
         """
         definition = crew.get(subagent_type)
         if definition is None:
@@ -103,7 +103,8 @@ def make_task(crew: Crew, find_agent: Callable[[SubAgentDef], Agent[Any, Any]]) 
         )
         began = time.perf_counter()
         try:
-            answer = find_answer(definition, await ctx.run_child(agent, description))
+            result = await (agent.run(description) if ctx is None else ctx.run_child(agent, description))
+            answer = find_answer(definition, result)
         except Exception:  # not a question to a person, with whose answer the subagent goes on
             await _emit_completed(definition, "", began)
             raise
