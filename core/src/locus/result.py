@@ -45,7 +45,8 @@ class AgentResult(Generic[Out]):
 
     Args:
         message: the text of the final answer, ``""`` without one.
-        parsed: the answer as the output schema's type; None without a schema or when it does not follow it.
+        parsed: the answer as the output schema's type, or what a plugin made of the final state; None without a schema
+            or when it does not follow it.
         stop_reason: as in `TerminateEvent`, such as ``"NoToolCalls"``.
         satisfied: the leaves of the condition that were satisfied.
         detail: the reason in a sentence.
@@ -146,8 +147,8 @@ def make_result(run: Any, ended: Any, store: JournalStore | None = None) -> Agen
     state, ending = ended.state, ended.ending
     last = state.last_assistant
     answer = last.text if last is not None and not ended.questions else ""
-    parsed = None
-    if run.output is not None and answer:
+    parsed = None if ended.questions else _ask_plugins(run, state)
+    if parsed is None and run.output is not None and answer:
         try:
             parsed = run.output.parse(answer)
         except output.OutputError as e:
@@ -169,6 +170,19 @@ def make_result(run: Any, ended: Any, store: JournalStore | None = None) -> Agen
         is_open=run.host.open_node is not None,
         store=store,
     )
+
+
+def _ask_plugins(run: Any, state: AgentState) -> Any:
+    """What a plugin makes of the final state, or None."""
+    for impl in run.runtime.hooks.impls("locus_parse_result"):
+        try:
+            parsed = impl.call(state)
+        except Exception as e:  # noqa: BLE001 - it is a plugin's, and reported as its failure
+            run.health.record(impl, e, isolated=True)
+        else:
+            if parsed is not None:
+                return parsed
+    return None
 
 
 # -- the page ----------------------------------------------------------------------------------------

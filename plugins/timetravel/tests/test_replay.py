@@ -465,6 +465,25 @@ async def test_a_replay_is_the_current_run_of_what_it_calls(store: MemoryStore) 
     assert current_run() is None
 
 
+async def test_what_is_kept_of_a_result_is_in_the_record(store: MemoryStore) -> None:
+    asked: list[str] = []
+
+    class Keeps(Hook):
+        @hookimpl
+        def locus_shorten_result(self, text: str) -> str:
+            asked.append(text)
+            return f"no {len(asked)}"
+
+        @hookimpl
+        def locus_parse_result(self, state: AgentState) -> tuple[str, ...]:
+            return tuple(results(state))
+
+    result = await made(store, call("add", a=1), "2", hooks=[Keeps()]).run("x", thread_id="t")
+    await same(dead(store, hooks=[Keeps()]))
+    assert asked == ["2"]
+    assert result.parsed == ("no 1",)
+
+
 async def test_reflection(store: MemoryStore) -> None:
     judge = ScriptedModel("good", after="repeat", name="other:model")
 

@@ -270,8 +270,9 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
     function = impl.function if method is None else method
     _refuse_generators(function if info.family == "session" else inspect.unwrap(function), label, entry.name)
     is_async = _is_async(function)
-    if is_async and info.family == "register":
-        raise HookSpecError(entry.name, f"{label} is async; it is called while an agent is built and must be sync")
+    if is_async and info.family in ("register", "result"):
+        when = "while an agent is built" if info.family == "register" else "after a run"
+        raise HookSpecError(entry.name, f"{label} is async; it is called {when} and must be sync")
     if is_async and info.family == "session":
         raise HookSpecError(
             entry.name,

@@ -15,6 +15,7 @@ from locus.core.directives import Accept, Cancel, Revise
 from locus.core.labels import CLEAN, LEVELS, Label, Reads, taint
 from locus.core.messages import Message, text_of
 from locus.hooks.dispatch import ask_isolated, call_hook, refuse_result
+from locus.schema.text import clean_text, truncate
 from locus.tools.cancellation import is_failure
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ async def filter_progress(
 ) -> str:
     """What a call's body says of its progress, as it may be emitted; each implementation gets the previous result."""
     for impl in impls:
-        filtered = await ask_isolated(impl, health, _progress, message, call, run)
+        filtered = await ask_isolated(impl, health, _text, message, call, run)
         if isinstance(filtered, Cancel):
             run.cancel(filtered.reason)
             return ""
@@ -100,9 +101,22 @@ async def filter_progress(
     return message
 
 
-def _progress(answer: Any) -> str | None:
+async def shorten_result(
+    impls: tuple[Impl, ...], text: str, call: ToolCall, limit: int, run: RunContext, health: HookHealth
+) -> str:
+    """What is kept of a result: what the first implementation says that has an answer, within the limit."""
+    for impl in impls:
+        answer = await ask_isolated(impl, health, _text, text, call, limit, run)
+        if isinstance(answer, Cancel):
+            run.cancel(answer.reason)
+        elif answer is not None:
+            return truncate(clean_text(answer), limit)
+    return truncate(text, limit)
+
+
+def _text(answer: Any) -> str | None:
     if answer is not None and not isinstance(answer, str):
-        refuse_result(answer, "the message as it may be emitted, or None to leave it")
+        refuse_result(answer, "the text in its place, or None")
     return answer
 
 

@@ -41,6 +41,11 @@ place), and return what it returned or something of the same kind. What raises h
 error, with a note that names the plugin, and is reported; what ``call_next`` raises is not the wrapper's
 failure. A ``hook_timeout`` does not count the time spent in ``call_next``.
 
+Result: what a caller gets of a run.
+
+Called once for each `AgentResult`, synchronously, after the run; pure, so that all results of one run are the same. A
+failing one is skipped and reported.
+
 Node: the four nodes of the loop.
 
 Sync or async, ``(state, run) -> state``. The kernel's own nodes are the last implementations of these hooks,
@@ -80,7 +85,8 @@ class HookInfo:
 
     Args:
         name: such as ``"locus_on_think"``.
-        family: ``"register"``, ``"session"``, ``"observe"``, ``"decide"``, ``"review"``, ``"wrap"`` or ``"node"``.
+        family: ``"register"``, ``"session"``, ``"observe"``, ``"decide"``, ``"review"``, ``"wrap"``, ``"result"`` or
+            ``"node"``.
         arguments: the names of its arguments, in the order in which the loop passes them.
         lifetime: since when it exists, and when it goes.
         function: the specification itself; its docstring says what the hook is for.
@@ -264,6 +270,15 @@ def locus_filter_progress(message: str, call: ToolCall, run: RunContext) -> str 
     """
 
 
+@_hook("review")
+def locus_shorten_result(text: str, call: ToolCall, limit: int, run: RunContext) -> str | None:
+    """What is kept of the text of a result, asked before the result is recorded, whatever its length.
+
+    The text is whole, as the wrappers of the call left it; of several blocks each is asked about. The first answer that
+    is not None counts. Of what is longer than ``limit``, the tool's ``max_result_chars``, beginning and end are kept.
+    """
+
+
 # --- wrap -------------------------------------------------------------------------------------------
 
 
@@ -297,6 +312,17 @@ def locus_wrap_tool_call(
 ) -> Awaitable[Any]:
     """Around one tool call, inside its step: ``await call_next(call)`` runs the body."""
     return call_next(call)
+
+
+# --- result -----------------------------------------------------------------------------------------
+
+
+@_hook("result")
+def locus_parse_result(state: AgentState) -> object | None:
+    """The value of ``AgentResult.parsed``, from the final state; the first that is not None counts.
+
+    With None of all, the text of the answer is parsed by the output schema. Not asked while a question is open.
+    """
 
 
 # --- node -------------------------------------------------------------------------------------------

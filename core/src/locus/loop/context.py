@@ -50,11 +50,12 @@ from locus.hooks.dispatch import (
     suppressions,
     with_suppressions,
 )
-from locus.hooks.review import filter_progress, label_result
+from locus.hooks.review import filter_progress, label_result, shorten_result
 from locus.hooks.table import HookHealth
 from locus.journal.effects import CallerCancel, Clock
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import QUARANTINED, ModelRequest, ModelResponse, check_quarantined
+from locus.schema.text import truncate
 from locus.tools.account import Account, child_thread
 from locus.tools.context import Stash
 from locus.tools.outcome import CallOutcome
@@ -418,6 +419,13 @@ class SegmentContext:
         """The outcome with the label that hooks give it."""
         impls = self.runtime.hooks.hooks.get("locus_label_result")
         return outcome if not impls else await label_result(impls, call, outcome, own, self, self.health)
+
+    async def shorten_result(self, text: str, call: ToolCall, limit: int) -> str:
+        """What is kept of the text of a result."""
+        impls = self.runtime.hooks.hooks.get("locus_shorten_result")
+        if not impls:
+            return truncate(text, limit)
+        return await shorten_result(impls, text, call, limit, self, self.health)
 
     async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body says of its progress, as it may be told."""

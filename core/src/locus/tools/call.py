@@ -108,8 +108,8 @@ class PendingCall(StepEntry):
         return _outcome(execution, content, self.usage)
 
     def result_of(self, value: Any, duration_ms: float) -> CallOutcome:
-        """The outcome of a body that returned a value."""
-        content = result_content(value, self.tool)
+        """The outcome of a body that returned a value, which may be too long yet."""
+        content = result_content(value, whole=True)
         if isinstance(content, str):
             return self._outcome_of(content, content, None, duration_ms)
         text = "".join(getattr(b, "text", "") for b in content)

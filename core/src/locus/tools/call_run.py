@@ -159,6 +159,9 @@ class CallRun(StepRun, Protocol):
     async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
         """The outcome with the label that hooks give it."""
 
+    async def shorten_result(self, text: str, call: ToolCall, limit: int) -> str:
+        """What is kept of the text of a result."""
+
     async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body reports of its progress, as it may be emitted."""
 

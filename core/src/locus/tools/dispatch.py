@@ -19,10 +19,13 @@ from locus.core.errors import OutcomeUnknown
 from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolProgressEvent, ToolStartEvent
 from locus.core.journal import Intent, Outcome
 from locus.core.labels import CLEAN
+from locus.core.messages import TextBlock, text_of
+from locus.schema.text import truncate
 from locus.tools.call import PendingCall, prepare_call
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError
 from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, repeat_content
+from locus.tools.result import result_text
 from locus.tools.step import (
     StepContext,
     ask_person,
@@ -231,7 +234,7 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
             and (not run.has_listener(ToolStartEvent) or await _announce(c, run))
         ):
             assert tool is not None
-            body = partial(_run_wrapped if run.has_tool_wrappers else _run_body, c, run, step_id, c.call)
+            body = partial(_run_shortened, c, run, step_id, c.call)
             c.outcome = await enter_step(c, run, body, tool.effect, found, key=c.key if tool.idempotent else "")
     except OutcomeUnknown:
         _tell_unknown(c, run, step_id)
@@ -309,7 +312,7 @@ def _tell_unknown(c: PendingCall, run: CallRun, step_id: StepId) -> None:
         given = c.find_answer(run)
         if given is None:
             raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {UNKNOWN}. What came of it?")
-        c.outcome = c.result_of(f"a person says: {given[1]}", 0.0)
+        c.outcome = c.result_of(result_text(f"a person says: {given[1]}", c.tool.max_result_chars), 0.0)
     else:
         c.outcome = c.unknown_outcome()
 
@@ -320,6 +323,28 @@ async def _announce(c: PendingCall, run: CallRun) -> bool:
     if type(directive) is Reject:
         c.outcome = c.refusal(f"Rejected: {directive.reason or 'a hook refuses this call'}")
     return type(directive) is not Reject and type(directive) is not Cancel
+
+
+async def _run_shortened(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
+    """What comes of the body and of what wraps it, in the length in which it is recorded."""
+    outcome = await (_run_wrapped if run.has_tool_wrappers else _run_body)(c, run, step_id, call)
+    execution, content = outcome.execution, outcome.content
+    if execution.error is not None or c.tool is None:
+        return outcome
+    limit, text = c.tool.max_result_chars, text_of(content)
+    if isinstance(content, str):
+        kept: Any = await run.shorten_result(content, call, limit)
+    else:
+        kept = list(content)
+        for i, b in enumerate(content):
+            if isinstance(b, TextBlock):
+                kept[i] = evolve(b, text=await run.shorten_result(b.text, call, limit))
+        kept = tuple(kept)
+    result = execution.result
+    result = text_of(kept) if result == text else result and truncate(result, limit)
+    if kept == content and result == execution.result:
+        return outcome
+    return evolve(outcome, content=kept, execution=evolve(execution, result=result))
 
 
 async def _run_wrapped(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +31,18 @@ ERROR_CHARS = 4_000
 _CONTENT = (TextBlock, MediaBlock, RawBlock)
 
 
-def result_content(value: Any, tool: Tool[..., Any] | None = None) -> str | tuple[Block, ...]:
+def result_content(value: Any, tool: Tool[..., Any] | None = None, *, whole: bool = False) -> str | tuple[Block, ...]:
     """What the model gets: text, or blocks when the tool returned blocks (alone, or in a list with texts).
 
     Args:
         value: what the body returned.
         tool: the tool, for its ``max_result_chars``.
+        whole: it may be of any length.
     """
-    limit = RESULT_CHARS if tool is None else tool.max_result_chars
+    limit = sys.maxsize if whole else RESULT_CHARS if tool is None else tool.max_result_chars
     if type(value) is str:
         return truncate(clean_text(value), limit)
-    blocks = _blocks(value)
+    blocks = _blocks(value, limit)
     if not blocks:
         return result_text(value, limit)
     return tuple(
@@ -49,11 +51,11 @@ def result_content(value: Any, tool: Tool[..., Any] | None = None) -> str | tupl
     )
 
 
-def _blocks(value: Any) -> tuple[Any, ...]:
+def _blocks(value: Any, limit: int) -> tuple[Any, ...]:
     if isinstance(value, _CONTENT):
         return (value,)
     if type(value) in (list, tuple) and any(isinstance(each, _CONTENT) for each in value):
-        return tuple(each if isinstance(each, _CONTENT) else TextBlock(result_text(each)) for each in value)
+        return tuple(each if isinstance(each, _CONTENT) else TextBlock(result_text(each, limit)) for each in value)
     return ()
 
 
