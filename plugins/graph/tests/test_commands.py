@@ -25,6 +25,17 @@ graph = StateGraph(effect="pure").add_node("double", double).add_node("ask", ask
 graph.add_edge(START, "double").add_edge("double", "ask").add_edge("ask", END)
 app = graph.compile(checkpointer="sqlite:flow.db", max_steps=7)
 bad = StateGraph().add_node("a", double).add_edge(START, "a")
+
+def shuffled(left, right):
+    return sorted([*left, *right], key=lambda item: next(numbers) % 3)
+
+def picky(left, right):
+    return left + right if left != 2 else left + next(numbers)
+
+numbers = iter(range(100_000))
+impure = StateGraph(reducers={"log": shuffled, "sum": operator.add}).add_node("a", double).add_edge(START, "a", END)
+hidden = StateGraph(reducers={"n": picky}).add_node("a", double).add_edge(START, "a", END)
+hidden = hidden.compile(checkpointer="sqlite:flow.db")
 """
 
 
@@ -50,6 +61,21 @@ def test_a_graph_is_checked(locus: Locus, flow: Path) -> None:
     bad = locus("-p", "graph", "graph", "check", "flow.py:bad")
     assert bad.status == 2
     assert "'a': no way to END" in bad.err
+
+
+def test_a_reducer_that_is_not_pure_is_found(locus: Locus, flow: Path) -> None:
+    done = locus("-p", "graph", "graph", "check", "flow.py:impure")
+    assert done.status == 1
+    assert "the reducer of 'log' is not pure" in done.err
+    assert "'sum'" not in done.err
+
+
+def test_a_reducer_is_tried_with_the_values_of_a_thread(locus: Locus, flow: Path) -> None:
+    assert locus("-p", "graph", "graph", "check", "flow.py:hidden").status == 0
+    assert locus("-p", "graph", "graph", "run", "flow.py:hidden", "{}", "--thread", "h").status == 0
+    done = locus("-p", "graph", "graph", "check", "flow.py:hidden", "--thread", "h")
+    assert done.status == 1
+    assert "the reducer of 'n' is not pure" in done.err
 
 
 def test_a_graph_is_run_asks_and_is_resumed(locus: Locus, flow: Path) -> None:

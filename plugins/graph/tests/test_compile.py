@@ -10,7 +10,7 @@ import pytest
 
 from locus import Agent
 from locus.core.messages import Message
-from locus_plugin_graph import END, START, GraphError, StateGraph
+from locus_plugin_graph import END, START, GraphError, Send, StateGraph
 from locus_testkit import ScriptedModel
 
 
@@ -61,6 +61,54 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+def several(values: dict[str, Any]) -> list[Send]:
+    return [Send("work", {"n": n}) for n in range(2)]
+
+
+def one_or_other(values: dict[str, Any]) -> Send | str:
+    return Send("work", {"n": 1})
+
+
+def fan_out(router: Any, **options: Any) -> StateGraph:
+    """A router that sends tasks to a node which writes one key."""
+    made = StateGraph(**options).add_node("work", nothing, writes=("x",)).add_edge("work", END)
+    return made.add_conditional_edges(START, router, ["work", END])
+
+
+def nested(*, inner: Any = None, **options: Any) -> StateGraph:
+    """A graph in a graph that reduces a key which the inner one writes as a whole."""
+    child = StateGraph(reducers=inner).add_node("a", nothing, writes=("log",)).add_edge(START, "a", END)
+    made = StateGraph(reducers={"log": operator.add}).add_node("sub", child.compile(), **options)
+    return made.add_edge(START, "sub", END)
+
+
+def _typed() -> Any:
+    return StateGraph(Typed).add_node("a", nothing).add_edge(START, "a", END).compile()
+
+
+REFUSED |= {
+    "Sends of one node that write one key": (
+        lambda: fan_out(several).compile(),
+        "the router of '__start__' sends several tasks to 'work', and each writes 'x'",
+    ),
+    "a key that would be merged with itself": (lambda: nested().compile(), "'sub' gets 'log'"),
+    "a key that would be merged with itself, declared": (lambda: nested(writes=("log",)).compile(), "outputs="),
+    "outputs of a function": (lambda: graph().add_node("c", nothing, outputs=("x",)), "outputs= and budget= are for"),
+    "outputs of an agent": (
+        lambda: graph().add_node("c", Agent(ScriptedModel()), prompt="x", outputs=("x",)),
+        "use into=",
+    ),
+    "outputs that are not known here": (
+        lambda: StateGraph(Typed).add_node("c", _typed(), outputs=("nn",)),
+        "did you mean 'n'",
+    ),
+    "outputs that are not known there": (
+        lambda: graph().add_node("c", _typed(), outputs={"x": "message"}),
+        "its graph has no key 'message'; did you mean 'messages'",
+    ),
+}
+
+
 async def _async(values: dict[str, Any]) -> str:
     return END
 
@@ -94,6 +142,18 @@ def test_with_a_reducer_they_may() -> None:
     made = parallel(join=True)
     made._reducers["x"] = operator.add
     assert made.compile()
+
+
+def test_a_router_that_sends_one_task_or_a_key_with_a_reducer_is_not_refused() -> None:
+    assert fan_out(one_or_other).compile()
+    assert fan_out(several, reducers={"x": operator.add}).compile()
+    assert fan_out(lambda values: []).compile()  # what it sends is not known before it runs
+
+
+def test_a_sub_graph_may_say_what_goes_back_or_reduce_the_key_itself() -> None:
+    assert nested(outputs=("log",)).compile()
+    assert nested(reads=("other",)).compile()
+    assert nested(inner={"log": operator.add}).compile()
 
 
 def test_two_nodes_that_run_one_after_the_other_may_write_one_key() -> None:

@@ -435,6 +435,26 @@ async def test_a_sub_graph_gives_back_what_its_nodes_wrote() -> None:
     assert (await graph.compile().run({"log": ["in"]})).values["log"] == ["in", "a", "sub"]
 
 
+async def test_outputs_say_what_a_sub_graph_gives_back_and_under_which_key() -> None:
+    """Given a sub-graph that writes three keys; when outputs name two, one of them another key; then they go back."""
+
+    def work(values: dict[str, Any]) -> dict[str, Any]:
+        return {"log": ["sub"], "draft": "d", "scratch": 1}
+
+    child = StateGraph(reducers={"log": operator.add}, effect="pure").add_node("work", work)
+    inner = child.add_edge(START, "work", END).compile()
+    wanted: list[tuple[Any, dict[str, Any]]] = [
+        (None, {"log": ["in", "sub"], "draft": "d", "scratch": 1}),
+        (("log",), {"log": ["in", "sub"]}),
+        ({"log": "log", "text": "draft", "other": "missing"}, {"log": ["in", "sub"], "text": "d"}),
+        ((), {"log": ["in"]}),
+    ]
+    for outputs, values in wanted:
+        graph = StateGraph(reducers={"log": operator.add}).add_node("sub", inner, outputs=outputs)
+        result = await graph.add_edge(START, "sub", END).compile().run({"log": ["in"]})
+        assert result.values == values
+
+
 async def test_a_sub_graph_that_failed_goes_on_where_it_stopped() -> None:
     entered: Counter[str] = Counter()
     broken = [True]

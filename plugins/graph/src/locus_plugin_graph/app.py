@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from locus.core.termination import Bounds, TerminationCondition
+    from locus.journal import History
     from locus.models import Model, ModelRequest, ModelResponse
+    from locus.threads import Threads
     from locus_plugin_graph.plan import Plan
 
 timetravel: Any = Lazy("locus.timetravel")
@@ -164,15 +166,16 @@ class CompiledGraph:
         return draw_mermaid(self.plan, state)
 
     @property
-    def threads(self) -> Any:
+    def threads(self) -> Threads:
         """The threads that its store keeps."""
         return self.agent.threads
 
     # -- time travel ------------------------------------------------------------------------------
 
-    async def history(self, thread_id: str) -> Any:
-        """What happened on a thread: a `locus.timetravel.History`."""
-        return await timetravel.history(self.agent, thread_id)
+    async def history(self, thread_id: str) -> History:
+        """What happened on a thread."""
+        found: History = await timetravel.history(self.agent, thread_id)
+        return found
 
     async def state_at(self, thread_id: str, n: int) -> dict[str, Any]:
         """The values that a thread's n-th transition committed."""

@@ -9,22 +9,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from locus import Agent
-from locus.core import FrozenDict, encode
+from locus.core import FrozenDict
 from locus.core.errors import closest
 from locus_plugin_graph.app import CompiledGraph, assemble
 from locus_plugin_graph.checks import check_plan, check_schema
-from locus_plugin_graph.context import NodeContext
 from locus_plugin_graph.errors import GraphError
+from locus_plugin_graph.nodes import is_async, run_agent, run_graph, takes_context
 from locus_plugin_graph.plan import END, START, Branch, Join, Node, Plan
-from locus_plugin_graph.values import own_writes
 
 if TYPE_CHECKING:
-    from locus import AgentResult, Budget
+    from locus import Budget
     from locus.core.termination import TerminationCondition
     from locus.models import Model
+    from locus_plugin_graph.nodes import Into
     from locus_plugin_graph.values import Reducer
-
-    Into = Callable[[dict[str, Any], AgentResult[Any]], Mapping[str, Any] | None]
 
 __all__ = ["StateGraph"]
 
@@ -82,6 +80,7 @@ class StateGraph:
         goto: str | Collection[str] = (),
         prompt: Callable[[dict[str, Any]], Any] | str | None = None,
         into: str | Into | None = None,
+        outputs: Collection[str] | Mapping[str, str] | None = None,
         budget: Budget | None = None,
     ) -> StateGraph:
         """Add a node; gives the graph.
@@ -100,6 +99,8 @@ class StateGraph:
             prompt: of an agent: the key, or a function of the values, that gives what it is run on.
             into: of an agent: the key that its answer is written to, or a function of the values and the
                 `AgentResult` that gives what the node writes; None = the node's name.
+            outputs: of a graph: the keys that go back, or key here -> key there; None = what its nodes wrote. Of a key
+                with a reducer there it is what its nodes have added.
             budget: of an agent or a graph: what it may spend.
 
         Raises:
@@ -124,16 +125,16 @@ class StateGraph:
             "goto": (goto,) if isinstance(goto, str) else tuple(goto),
         }
         if isinstance(fn, Agent | CompiledGraph):
-            made = self._child(name, fn, prompt, into, budget, options)
+            made = self._child(name, fn, prompt, into, outputs, budget, options)
         elif not callable(fn):
             raise GraphError(f"node {name!r} must be a function, an Agent or a compiled graph, got {fn!r:.80}")
-        elif prompt is not None or into is not None or budget is not None:
-            raise GraphError(f"node {name!r} is a function: prompt=, into= and budget= are for agents and graphs")
+        elif any(each is not None for each in (prompt, into, outputs, budget)):
+            raise GraphError(
+                f"node {name!r} is a function: prompt=, into=, outputs= and budget= are for agents and graphs"
+            )
         else:
             chosen = _check_effect(f"node {name!r}", self._effect if effect is None else effect)
-            made = Node(
-                run=fn, takes_context=_takes_context(name, fn), is_async=_is_async(fn), effect=chosen, **options
-            )
+            made = Node(run=fn, takes_context=takes_context(name, fn), is_async=is_async(fn), effect=chosen, **options)
         self._nodes[name] = made
         return self
 
@@ -143,6 +144,7 @@ class StateGraph:
         inner: Agent[Any, Any] | CompiledGraph,
         prompt: Callable[[dict[str, Any]], Any] | str | None,
         into: str | Into | None,
+        outputs: Collection[str] | Mapping[str, str] | None,
         budget: Budget | None,
         options: dict[str, Any],
     ) -> Node:
@@ -151,15 +153,34 @@ class StateGraph:
                 raise GraphError(
                     f"node {name!r} is a graph, which gets and gives values: prompt= and into= are for agents"
                 )
-            run: Any = partial(_run_graph, inner, self._keys, budget)
-            return Node(run=run, takes_context=True, kind="graph", effect="pure", inner=inner, **options)
+            back = None if outputs is None else self._outputs(name, inner, outputs)
+            if back is not None and options["writes"] is None:
+                options["writes"] = tuple(back)
+            run: Any = partial(run_graph, inner, self._keys, back, budget)
+            return Node(run=run, takes_context=True, kind="graph", effect="pure", inner=inner, outputs=back, **options)
+        if outputs is not None:
+            raise GraphError(f"node {name!r} is an agent, which gives an answer: outputs= is for graphs; use into=")
         if prompt is None:
             raise GraphError(f"node {name!r} is an agent: say what it is run on, prompt=lambda values: ... or a key")
         if not callable(into):
             into = self._known_key(name if into is None else into, f"into of node {name!r}")
             options["writes"] = (into,)
-        run = partial(_run_agent, inner, prompt, into, budget)
+        run = partial(run_agent, inner, prompt, into, budget)
         return Node(run=run, takes_context=True, kind="agent", effect="pure", inner=inner, **options)
+
+    def _outputs(
+        self, name: str, inner: CompiledGraph, outputs: Collection[str] | Mapping[str, str]
+    ) -> Mapping[str, str]:
+        where, known = f"outputs of node {name!r}", inner.plan.keys
+        if not isinstance(outputs, Mapping):
+            outputs = {key: key for key in self._known_keys(outputs, where) or ()}
+        for key, there in outputs.items():
+            self._known_key(key, where)
+            if known is not None and there not in known:
+                near = closest(str(there), known)
+                hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(known))}"
+                raise GraphError(f"{where}: its graph has no key {there!r:.80}{hint}")
+        return outputs
 
     def add_edge(self, source: str | Sequence[str], target: str, *then: str) -> StateGraph:
         """Let a node follow another; gives the graph.
@@ -283,45 +304,3 @@ def _check_effect(what: str, effect: str) -> str:
     if effect not in _EFFECTS:
         raise GraphError(f"effect of {what} must be one of {', '.join(map(repr, _EFFECTS))}, got {effect!r:.80}")
     return effect
-
-
-def _takes_context(name: str, fn: Callable[..., Any]) -> bool:
-    try:
-        parameters = [*inspect.signature(fn).parameters.values()]
-    except (TypeError, ValueError):
-        return False
-    given = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = [p for p in given if p.default is p.empty]
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return len(given) > 1
-    if not given or len(needed) > 2:
-        raise GraphError(f"node {name!r} must take the values, or the values and a NodeContext, got {fn!r:.80}")
-    return len(needed) == 2 or (len(given) > 1 and given[1].name == "ctx")
-
-
-def _is_async(fn: Any) -> bool:
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
-
-
-async def _run_agent(
-    agent: Agent[Any, Any],
-    prompt: Any,
-    into: str | Into,
-    budget: Budget | None,
-    values: dict[str, Any],
-    ctx: NodeContext,
-) -> Any:
-    asked = values[prompt] if isinstance(prompt, str) else prompt(values)
-    result = (await ctx.run_child(agent, asked, budget=budget)).raise_for_failure()
-    if callable(into):
-        return into(values, result)
-    return {into: result.text if result.parsed is None else encode(result.parsed)}
-
-
-async def _run_graph(
-    graph: CompiledGraph, keys: frozenset[str] | None, budget: Budget | None, values: dict[str, Any], ctx: NodeContext
-) -> dict[str, Any]:
-    known = graph.plan.keys
-    given = values if known is None else {key: value for key, value in values.items() if key in known}
-    result = (await ctx.run_child(graph, given, budget=budget)).raise_for_failure()
-    return {key: value for key, value in own_writes(result.state).items() if keys is None or key in keys}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from locus import schema
+from locus.core import freeze
 from locus.core.errors import closest
 from locus.core.messages import Message
 from locus_plugin_graph.errors import GraphError
-from locus_plugin_graph.plan import END, START, Plan
+from locus_plugin_graph.plan import END, START, Plan, Send
+from locus_plugin_graph.values import copy_value
 
-__all__ = ["check_plan", "check_schema"]
+__all__ = ["check_plan", "check_schema", "find_impure"]
 
 
 def check_schema(name: str, key: str, hint: Any) -> None:
@@ -40,6 +42,8 @@ def check_plan(plan: Plan) -> None:
     _check_reached(plan)
     _check_ends(plan)
     _check_conflicts(plan)
+    _check_sends(plan)
+    _check_doubled(plan)
 
 
 def _check_names(plan: Plan) -> None:
@@ -128,6 +132,80 @@ def _check_conflicts(plan: Plan) -> None:
                     f"{first!r} and {second!r} run in one super-step and both write {key!r}: declare a reducer for "
                     f"{key!r}, or let them write different keys"
                 )
+
+
+def _check_sends(plan: Plan) -> None:
+    """A node that a router says it sends several tasks to, and that declares a key without a reducer."""
+    for source, branches in plan.branches.items():
+        for branch in branches:
+            for name in branch.mapping.values() if branch.mapping is not None and _sends_several(branch.router) else ():
+                alone = set(plan.nodes[name].writes or ()) - plan.reducers.keys() if name != END else ()
+                if alone:
+                    key = min(alone)
+                    raise GraphError(
+                        f"the router of {source!r} sends several tasks to {name!r}, and each writes {key!r}: declare a "
+                        f"reducer for {key!r}, or let it return one Send"
+                    )
+
+
+def _sends_several(router: Any) -> bool:
+    """Whether its annotation says that a router returns a list of Sends."""
+    try:
+        hint = get_type_hints(router).get("return")
+    except (TypeError, NameError):
+        return False
+    kind = get_origin(hint)
+    inner = [each for given in get_args(hint) for each in (given, *get_args(given))]
+    return isinstance(kind, type) and issubclass(kind, Iterable) and Send in inner
+
+
+def _check_doubled(plan: Plan) -> None:
+    """A key that a sub-graph gets and gives back as a whole, and that is merged with itself here."""
+    for node in plan.nodes.values():
+        inner = getattr(node.inner, "plan", None)
+        if inner is None or node.outputs is not None:
+            continue
+        for key in sorted(_declared(inner) & plan.reducers.keys() - inner.reducers.keys()):
+            if (inner.keys is None or key in inner.keys) and (node.reads is None or key in node.reads):
+                raise GraphError(
+                    f"{node.name!r} gets {key!r}, writes it and gives back the whole of it, which would be merged with "
+                    f"itself: give {key!r} its reducer in that graph too, or say what goes back with outputs="
+                )
+
+
+def _declared(plan: Plan) -> set[str]:
+    """The keys that nodes of a graph say that they write."""
+    return {key for node in plan.nodes.values() for key in node.writes or ()}
+
+
+#: What reducers are tried with: the kinds of values that they usually merge.
+_SAMPLES: tuple[tuple[Any, Any], ...] = (
+    ([1], [2, 1]),
+    ([{"id": 1}], [{"id": 1, "x": 2}]),
+    ([Message("user", "a")], [Message("assistant", "b")]),
+    ({"a": 1}, {"a": 2, "b": 3}),
+    ({1}, {2}),
+    ("a", "b"),
+    (1, 2),
+)
+
+
+def find_impure(plan: Plan, samples: Iterable[tuple[Any, Any]] = ()) -> Iterable[str]:
+    """The keys whose reducer does not come to the same twice; a replay would differ from the run.
+
+    Args:
+        plan: the graph.
+        samples: pairs of values to try each reducer with, besides usual ones; what it raises for is passed over.
+    """
+    for key, reducer in plan.reducers.items():
+        for left, right in (*_SAMPLES, *samples):
+            try:
+                merged = [freeze(reducer(copy_value(freeze(left)), copy_value(freeze(right)))) for _ in range(2)]
+            except Exception:  # noqa: BLE001, S112 - it is for other kinds of values
+                continue
+            if merged[0] != merged[1]:
+                yield key
+                break
 
 
 def _certain_steps(plan: Plan) -> Iterable[tuple[str, ...]]:

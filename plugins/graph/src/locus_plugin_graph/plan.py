@@ -63,6 +63,7 @@ class Node:
         reads: the keys that it gets; None = all.
         goto: the nodes to which it may send a `Command`.
         inner: the agent or the graph that it runs, or None.
+        outputs: of a graph, which of its keys go back, key here -> key there; None = what its nodes wrote.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Node:
     reads: tuple[str, ...] | None = None
     goto: tuple[str, ...] = ()
     inner: Any = None
+    outputs: Mapping[str, str] | None = None
 
 
 @frozen

@@ -17,6 +17,7 @@ from locus.journal import JournalHost
 from locus.plugin import Lazy
 from locus_plugin_graph.app import CompiledGraph
 from locus_plugin_graph.builder import StateGraph
+from locus_plugin_graph.checks import find_impure
 from locus_plugin_graph.page import draw_page
 from locus_plugin_graph.values import values_of
 
@@ -120,12 +121,21 @@ def run(*, source: str, values: str, thread_id: str | None, answer: str | None, 
 
 @graph.command(short_help="Compile a graph, and say what it guarantees.")
 @click.argument("source", metavar="FILE:NAME")
-def check(*, source: str) -> int:
-    """Compile the graph NAME of the Python file FILE and show its nodes and bounds; what is wrong is an error."""
+@_THREAD
+def check(*, source: str, thread_id: str | None) -> int:
+    """Compile the graph NAME of the Python file FILE and show its nodes and bounds; what is wrong is an error.
+
+    Each reducer merges values of usual kinds twice, and those of the thread: one that does not come to the same is not
+    pure, and the exit status is 1.
+    """
     app = load_graph(source)
+    held = {} if thread_id is None else values_of(anyio.run(_read_state, app, thread_id))
+    impure = list(find_impure(app.plan, [(value, value) for value in held.values()]))
     for node in app.plan.nodes.values():
         follows = ", ".join(app.plan.targets(node.name)) or "a join"
         cli.print_text(f"{cli.one_line(node.name)}: {node.kind}, {node.effect} -> {cli.one_line(follows)}\n")
     bounds = app.bounds()
     cli.print_text(f"at most {bounds.iterations} super-steps\n")
-    return 0
+    for key in impure:
+        cli.say(f"the reducer of {key!r} is not pure: the same values came to two results, so a replay would differ")
+    return 1 if impure else 0
