@@ -42,6 +42,7 @@ MODULES = (
     "locus.models",
     "locus.plugins",
     "locus.schema",
+    "locus.threads",
     "locus.tools",
 )
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 else:
     history, listing = Lazy("locus.journal.history"), Lazy("locus.journal.listing")
 
+__all__ = ["Recovered", "Threads"]
+
 
 @frozen(kw_only=True)
 class Recovered:

@@ -25,6 +25,10 @@ class Notes(TypedDict):
     draft: str
 
 
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
 def line(*nodes: Any, **options: Any) -> Any:
     """A graph of nodes one after the other."""
     graph = StateGraph(effect=options.pop("effect", "once"), reducers=options.pop("reducers", None))
@@ -116,6 +120,7 @@ async def test_two_tasks_that_write_one_key_need_a_reducer() -> None:
         ({1: 2}, "the key 1"),
         ({"x": object()}, "the value of 'x' cannot be saved"),
         ({"x": [float("nan")]}, "NaN"),
+        ({"x": CYCLE}, "contains itself"),
         ({"typo": 1}, "wrote the key 'typo', which is not known; the schema has draft, notes, topic"),
     ],
 )

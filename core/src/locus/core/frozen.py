@@ -347,16 +347,16 @@ def freeze(value: Any) -> Any:
         return value
     if kind is FrozenDict and getattr(value, "_is_deep", False):
         return value
-    if kind is FrozenDict or kind is dict or isinstance(value, Mapping):
-        # A `FrozenDict` may have been made by hand around a list.
-        made = FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
-        made._is_deep = True
-        return made
     if kind is tuple:
         for item in value:
             if type(item) not in _ATOMS:
                 return tuple(map(freeze, value))
         return value
+    if kind is FrozenDict or kind is dict or isinstance(value, Mapping):
+        # A `FrozenDict` may have been made by hand around a list.
+        made = FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
+        made._is_deep = True
+        return made
     if isinstance(value, list):
         return tuple(map(freeze, value))
     if kind is set:

@@ -101,7 +101,7 @@ def _refuse_nan(value: Any, path: str) -> None:
     if isinstance(value, float) and math.isnan(value):
         why = "NaN is not equal to itself, so no copy of the state would be; store None or a text"
         raise NotSerialisable(path, why)
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, tuple) else ()
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, tuple) else ()
     for key, item in inner:
         _refuse_nan(item, f"{path}[{key!r}]")
 

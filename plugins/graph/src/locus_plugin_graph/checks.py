@@ -165,7 +165,7 @@ def _check_doubled(plan: Plan) -> None:
         inner = getattr(node.inner, "plan", None)
         if inner is None or node.outputs is not None:
             continue
-        for key in sorted(_declared(inner) & plan.reducers.keys() - inner.reducers.keys()):
+        for key in sorted(_find_writes(inner) & plan.reducers.keys() - inner.reducers.keys()):
             if (inner.keys is None or key in inner.keys) and (node.reads is None or key in node.reads):
                 raise GraphError(
                     f"{node.name!r} gets {key!r}, writes it and gives back the whole of it, which would be merged with "
@@ -173,7 +173,7 @@ def _check_doubled(plan: Plan) -> None:
                 )
 
 
-def _declared(plan: Plan) -> set[str]:
+def _find_writes(plan: Plan) -> set[str]:
     """The keys that nodes of a graph say that they write."""
     return {key for node in plan.nodes.values() for key in node.writes or ()}
 

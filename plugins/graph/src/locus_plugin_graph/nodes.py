@@ -1,4 +1,4 @@
-"""What stands behind a node: a function, an agent or a graph."""
+"""The bodies of nodes that run agents and graphs, and what a function of a node takes."""
 
 from __future__ import annotations
 

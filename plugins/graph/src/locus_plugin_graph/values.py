@@ -42,6 +42,8 @@ Reducer = Callable[[Any, Any], Any]
 register_value(Message, "locus.message", encode, partial(decode, cls=Message), plain=True)
 
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
+#: What needs no look to be known to have a JSON form.
+_PLAIN = frozenset({str, int, bool, type(None)})
 _PROBE = AgentState(run_id="")
 
 
@@ -94,22 +96,24 @@ def freeze_update(node: str, update: Any, keys: frozenset[str] | None) -> Frozen
     """
     if update is None:
         return EMPTY
-    if type(update) is not dict and not isinstance(update, Mapping):
+    if not isinstance(update, dict) and not isinstance(update, Mapping):
         raise NodeError(node, f"expected a dict of the keys that it writes, got {update!r:.80}")
-    frozen: dict[str, Any] = {}
-    for key, value in update.items():
+    try:
+        frozen: FrozenDict[str, Any] = freeze(update)
+    except RecursionError:
+        raise NodeError(node, "what it wrote contains itself, or is nested too deeply") from None
+    for key, value in frozen.items():
         if not isinstance(key, str) or (keys is not None and key not in keys):
             known = "" if keys is None else f"; the schema has {', '.join(sorted(keys))}"
             raise NodeError(node, f"wrote the key {key!r}, which is not {'a str' if keys is None else 'known'}{known}")
-        if type(value) in (str, int, bool, type(None)):
-            frozen[key] = value
+        kind = type(value)
+        if kind in _PLAIN or (kind is tuple and _PLAIN.issuperset(map(type, value))):
             continue
         try:
-            frozen[key] = _PROBE.with_metadata(key, value).metadata[key]
+            _PROBE.with_metadata(key, value)
         except NotSerialisable as e:
             raise NodeError(node, f"the value of {key!r} cannot be saved: {e}") from e
-    made: FrozenDict[str, Any] = freeze(frozen)  # marks it as frozen, so that it is not copied again
-    return made
+    return frozen
 
 
 def reduce_value(node: str, key: str, reducer: Reducer, left: Any, right: Any) -> Any:
