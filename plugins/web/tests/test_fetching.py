@@ -40,7 +40,7 @@ def _forget(site: LocalSite) -> None:
 async def test_a_page_is_its_content_in_markdown(site: LocalSite) -> None:
     page = await fetcher_for(site).fetch(site.at("/elements/gallium"))
     assert (page.url, page.title, page.is_whole) == (site.at("/elements/gallium"), "Gallium - The Elements", True)
-    assert page.text.startswith("# Gallium\n\nSoft silvery metallic element")
+    assert page.text.startswith("# Gallium\n\nGallium (Ga) is a chemical element")
     assert "| Melting point | 302.91 K |" in page.text
     for around in ("cookies", "Imprint", "See also", "visits", "Search"):
         assert around not in page.text

@@ -76,7 +76,12 @@ def element_pages() -> tuple[Page, ...]:
 
 
 def _page(element: Element, known: tuple[Element, ...]) -> Page:
-    sections = [("", element.description), ("Uses", element.uses), ("Sources", element.sources)]
+    sections = [
+        ("", _summarize(element)),
+        ("", element.description),
+        ("Uses", element.uses),
+        ("Sources", element.sources),
+    ]
     prose = [
         (f"<h2>{title}</h2>\n" if title else "") + f"<p>{escape(text)}</p>"
         for title, text in sections
@@ -90,6 +95,25 @@ def _page(element: Element, known: tuple[Element, ...]) -> Page:
         body="\n".join([*prose, "<h2>Facts</h2>", render_table(["Property", "Value"], rows)]),
         see_also=tuple((each.path, each.name) for each in near),
     )
+
+
+def _summarize(element: Element) -> str:
+    """The facts that are asked about, as an encyclopedia begins."""
+    name = element.name
+    where = "" if element.location is None else f" in {element.location}"
+    found = (
+        f"{name} was known to the ancients."
+        if element.year is None
+        else f"{name} was discovered by {element.discoverers} in {element.year}{where}."
+    )
+    sentences = [
+        f"{name} ({element.symbol}) is a chemical element with the atomic number {element.number}.",
+        found,
+        f"The density of {name.lower()} is {element.density:g} g/cm³.",
+    ]
+    if element.melting_point is not None:
+        sentences.append(f"The melting point of {name.lower()} is {element.melting_point:g} K.")
+    return " ".join(sentences)
 
 
 def _facts(element: Element) -> list[tuple[str, str | None]]:
