@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable
@@ -44,7 +45,7 @@ def read(path: str) -> tuple[str, dict[str, Any]]:
 PARENT = [
     [write("/a", "one\n"), write("/b", "b\n"), write("/a", "never")],
     [edit("/a", "one", "two"), read("/a"), write("/b", "b2\n")],
-    [("ask_child", {}), read("/b")],
+    [("ask_child", {}), read("/b"), ("fetch", {})],
     [read("/a"), read("/c"), ("ls", {"recursive": True})],
 ]
 CHILD = [[read("/a"), write("/c", "of the child\n")], [edit("/a", "two", "three"), edit("/c", "child", "kid")]]
@@ -100,7 +101,12 @@ def build(store: Any) -> Agent[Any, str]:
         """Ask the child."""
         return (await ctx.run_child(child, "go")).text or ""
 
-    return Agent(Following("parent", PARENT), tools=[ask_child], checkpointer=store, **options)
+    @tool(effect="pure")
+    async def fetch() -> str:
+        """Fetch much."""
+        return "much\n" * 20_000
+
+    return Agent(Following("parent", PARENT), tools=[ask_child, fetch], checkpointer=store, **options)
 
 
 async def go(folder: Path) -> dict[str, Any]:
@@ -110,9 +116,15 @@ async def go(folder: Path) -> dict[str, Any]:
         agent = build(store)
         known = await store.peek("t")
         result = await (agent.run("go", thread_id="t", request_id="only") if known is None else agent.resume("t"))
-    files = {key: entry["text"] for key, entry in result.state.metadata.items() if key.startswith("files/")}
-    said = [each.result or each.error for each in result.state.tool_executions if each.tool_name != "ls"]
+    state = result.state
+    files = {_name(key): entry["text"] for key, entry in state.metadata.items() if key.startswith("files/")}
+    said = [_name(each.result or each.error or "") for each in state.tool_executions if each.tool_name != "ls"]
     return {"files": files, "said": said, "text": result.text, "writes": Dying.count}
+
+
+def _name(text: str) -> str:
+    """A text without what is of one run only: the names of large results are made of the run's id."""
+    return re.sub(r"/large_results/\w+", "/large_results/one", text)[:1_000]
 
 
 def forked(folder: Path, at: int, *, stored: bool) -> dict[str, Any] | None:
@@ -137,7 +149,7 @@ def forget(control: str) -> None:
 
     Args:
         control: ``"calls"``: only what was entered in this process is applied; ``"children"``: a child that was over
-            before the crash brings nothing.
+            before the crash brings nothing; ``"large"``: so does a large result.
     """
     if control == "calls":
         compose, changes = Turn.compose, Turn.changes
@@ -151,6 +163,12 @@ def forget(control: str) -> None:
             return changes(self, entered, now)
 
         Turn.compose, Turn.changes = composed, changed  # type: ignore[method-assign]
+    if control == "large":
+
+        async def recalled(path: str, run: Any) -> None:
+            return None
+
+        hook._recall = recalled
     if control == "children":
         bring = hook._bring
 

@@ -168,6 +168,70 @@ async def test_a_backend_of_the_user_is_used_as_it_is() -> None:
     assert files(result) == {}
 
 
+# -- large results ---------------------------------------------------------------------------------
+
+
+LONG = "\n".join(f"line {n}" for n in range(20_000)) + "\n" + "z" * 5_000
+
+
+@tool
+def fetch() -> str:
+    """Fetch much."""
+    return LONG
+
+
+async def test_a_large_result_is_kept_as_a_file_with_its_beginning_and_end_in_its_place() -> None:
+    store = MemoryStore()
+    made = agent(call("fetch"), "done", tools=[fetch], checkpointer=store)
+    result = await made.run("go", thread_id="t")
+    said = results(result)[0]
+    path = next(iter(files(result)))
+
+    assert path.startswith("/large_results/")
+    assert f"this result has {len(LONG):,} characters; all of it is in {path}, in 20,003 lines; " in said
+    assert f'read_file(path="{path}", offset=0, limit=100) reads it' in said
+    assert "line 0\nline 1\n" in said
+    assert said.endswith("z" * 2_000)
+    assert len(said) < 7_000
+    assert files(result)[path].replace("z\nz", "zz") == LONG
+    more = agent(call("read_file", path=path, offset=19_999), "done", tools=[fetch], checkpointer=store)
+    page = results(await more.run("on", thread_id="t"))[0].split("\n")
+    assert [len(line) for line in page] == [17, 2_007, 2_007, 1_007]
+    assert (await timetravel.replay(made, "t")).ok
+
+
+async def test_a_large_result_that_cannot_be_kept_is_cut() -> None:
+    result = await agent(call("fetch"), "done", tools=[fetch], filesystem={"max_bytes": 1_000}).run("go")
+    assert files(result) == {}
+    assert 90_000 < len(results(result)[0]) < 100_200
+
+    off = await agent(call("fetch"), "done", tools=[fetch], filesystem={"offload_chars": None}).run("go")
+    assert results(off) == results(result)
+    hidden = {"permissions": ["deny read /large_results/**"]}
+    assert results(await agent(call("fetch"), "done", tools=[fetch], filesystem=hidden).run("go")) == results(result)
+
+
+async def test_a_large_result_goes_to_the_backend_of_the_user() -> None:
+    mine = StateBackend()
+    result = await agent(call("fetch"), "done", tools=[fetch], filesystem={"backend": mine}).run("go")
+    (path,) = [path for path, _ in mine]
+    assert path in results(result)[0]
+
+
+# -- signals ---------------------------------------------------------------------------------------
+
+
+async def test_each_write_and_read_emits_an_event_with_its_bytes() -> None:
+    write = call("write_file", path="a.md", contents="é")
+    run = agent(write, READ, call("read_file", path="/none"), "done").run("go")
+    told = [event async for event in run if event.type.startswith("deepagent")]
+
+    assert [(event.type, event.path, event.byte_count) for event in told] == [  # type: ignore[attr-defined]
+        ("deepagent_fs_write", "/a.md", 2),
+        ("deepagent_fs_read", "/a.md", len("     1\té".encode())),
+    ]
+
+
 # -- permissions -----------------------------------------------------------------------------------
 
 RULES = ("allow /secrets/public/**", "deny /secrets/**", "ask write /etc/**", "deny write /docs/**")

@@ -8,18 +8,23 @@ from typing import Any
 
 from locus.core.messages import ToolCall
 from locus.core.state import AgentState
+from locus.files import BackendError
 from locus.plugin import Hook, RunContext, StashKey, hookimpl
 from locus.plugins import load
+from locus_plugin_filesystem.offloading import break_lines, path_of, shorten
 from locus_plugin_filesystem.permissions import Rules
 from locus_plugin_filesystem.settings import FilesystemSettings
 from locus_plugin_filesystem.state import StateBackend, StoredFile
 from locus_plugin_filesystem.thread import PLACE, Place, Quota, ThreadFiles, Turn, entries_of, files_of, read_entries
-from locus_plugin_filesystem.tools import make_tools
+from locus_plugin_filesystem.tools import as_backend, call_backend, make_tools
 
 __all__ = ["FilesystemHook"]
 
 #: Imported where it is used: it looks for what the operating system can do.
 _DIRECTORY = "locus_plugin_filesystem.directory:FilesystemBackend"
+
+#: What is shown of a result that is kept as a file begins with its path.
+_NOTE = 200
 
 #: The files of a run as they were last committed.
 _FILES: StashKey[StateBackend] = StashKey("filesystem: the files of the run")
@@ -44,8 +49,10 @@ class FilesystemHook(Hook):
             backend = provide("backend", backend)
         self._follows = backend is None
         self._quota = Quota(settings.max_files, settings.max_bytes)
-        place = ThreadFiles() if backend is None else backend
-        self._tools = make_tools(place, Rules(settings.permissions), settings.max_depth)
+        self._backend = as_backend(ThreadFiles() if backend is None else backend)
+        self._rules = Rules(settings.permissions)
+        self._tools = make_tools(self._backend, self._rules, settings.max_depth)
+        self._own = frozenset(each.name for each in self._tools)
 
     @hookimpl
     def locus_register_tools(self) -> Iterable[object]:
@@ -82,6 +89,12 @@ class FilesystemHook(Hook):
                     found = await _collect(turn, each.call_id, run)
                 changes |= {path: file for path, file in found.items() if path not in changes}
         changes |= turn.changes(done, state.updated_at)
+        for each in done:
+            path = path_of(run.run_id, each.iteration, each.call_id)
+            if each.result is not None and path in each.result[:_NOTE]:
+                text = turn.large.get(path) or await _recall(path, run)
+                if text is not None:
+                    changes[path] = StoredFile(text.encode(), 1, state.updated_at)
         if not changes:
             return after
         for path, file in changes.items():
@@ -104,6 +117,41 @@ class FilesystemHook(Hook):
         if _may_have_children(call.name, run):
             above.turn.brought[call.id] = await _collect(above.turn, call.id, run)
         return outcome
+
+    @hookimpl
+    async def locus_shorten_result(self, text: str, call: ToolCall, limit: int, run: RunContext) -> str | None:
+        """Keep a result that is too long as a file, and show its beginning and end."""
+        most = self._settings.offload_chars
+        if most is None or len(text) <= most or call.name in self._own:
+            return None
+        path = path_of(run.run_id, run.state.iteration, call.id)
+        if self._rules.action(path, "read") != "allow":
+            return None
+        kept, place = break_lines(text), PLACE.get()
+        try:
+            if not self._follows:
+                await call_backend(self._backend, "write", path, kept)
+            elif place is None or path in place.turn.large:
+                return None
+            else:
+                place.turn.compose(call.id, path, kept)
+
+                async def whole() -> str:
+                    return kept
+
+                place.turn.large[path] = await run.step(f"files{path}", whole, effect="pure")
+        except BackendError:
+            return None  # the file would be too large, or the quota is used up
+        return shorten(text, path, kept.count("\n") + 1)
+
+
+async def _recall(path: str, run: RunContext) -> str | None:
+    """A result that was kept before a crash; None where a result only looks like one."""
+
+    async def nothing() -> str | None:
+        return None
+
+    return await run.step(f"files{path}", nothing, effect="pure")
 
 
 def _base(state: AgentState, run: RunContext, above: Place | None) -> StateBackend:

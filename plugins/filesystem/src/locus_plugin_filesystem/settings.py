@@ -8,7 +8,7 @@ from typing import Any
 from attrs import field, frozen
 
 from locus.files import BackendProtocol, FileStore
-from locus_kit.validators import integer, strings, to_tuple
+from locus_kit.validators import integer, optional, strings, to_tuple
 from locus_plugin_filesystem.permissions import Rule
 
 __all__ = ["FilesystemSettings"]
@@ -39,6 +39,8 @@ class FilesystemSettings:
         max_files: how many files there may be, of those that follow the conversation.
         max_bytes: how much they may hold together.
         max_depth: how many parts a path may have, in any place.
+        offload_chars: a result of another tool with more characters is kept as a file in ``/large_results``, and the
+            model gets its beginning and end; None = none is.
 
     Raises:
         ValueError: ``root`` and ``backend`` are both given, or a value is out of range.
@@ -50,6 +52,7 @@ class FilesystemSettings:
     max_files: int = field(default=10_000, validator=integer(1))
     max_bytes: int = field(default=100_000_000, validator=integer(1))
     max_depth: int = field(default=64, validator=integer(1))
+    offload_chars: int | None = field(default=80_000, validator=optional(integer(10_000)))
 
     def __attrs_post_init__(self) -> None:
         if self.root is not None and self.backend is not None:

@@ -107,6 +107,8 @@ class Turn:
         #: What the children of calls have changed: by the step with it, once a child is over, and by call.
         self.ended: dict[str, Mapping[str, Any]] = {}
         self.brought: dict[str, dict[str, StoredFile]] = {}
+        #: Results that are kept as files, by path.
+        self.large: dict[str, str] = {}
         sizes: dict[str, int] = {}
         for call in calls:
             path = _path_of(call)

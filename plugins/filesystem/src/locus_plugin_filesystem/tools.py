@@ -11,16 +11,23 @@ from typing import Any, TypeVar
 
 from locus.core.errors import ConfigError
 from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileInfo, FileStore, virtual_path
-from locus.tools import Tool, ToolOptions, tool
+from locus.plugin import Lazy
+from locus.tools import Tool, ToolOptions, call_in_thread, tool
 from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
 from locus_plugin_filesystem.permissions import Rules
 from locus_plugin_filesystem.text import MAX_FILE_BYTES, encode
 
-__all__ = ["as_backend", "make_filesystem_tools", "make_tools"]
+__all__ = ["as_backend", "call_backend", "make_filesystem_tools", "make_tools"]
+
+#: Imported with the first file that is written or read.
+signals: Any = Lazy("locus.observability.emit")
 
 T = TypeVar("T")
 
 _CALLS = ("write", "read", "edit", "ls", "glob", "grep")
+
+#: Codes that are the whole answer: the path is what the model gave.
+_PLAIN = frozenset({"file_not_found", "is_directory", "permission_denied", "invalid_path"})
 
 #: Entries of a listing that are shown.
 _ENTRIES = 1_000
@@ -39,6 +46,14 @@ def as_backend(place: object) -> BackendProtocol:
     if isinstance(place, FileStore):
         return AsyncStoreFiles(place) if inspect.iscoroutinefunction(place.load) else StoreFiles(place)
     raise ConfigError(f"expected a backend for files, see locus.files.BackendProtocol, got {place!r:.80}")
+
+
+async def call_backend(backend: BackendProtocol, name: str, *args: Any) -> Any:
+    """Call a backend from the event loop: a sync method in a worker thread."""
+    method = getattr(backend, name)
+    if inspect.iscoroutinefunction(method):
+        return await method(*args)
+    return await call_in_thread(functools.partial(method, *args))
 
 
 def make_filesystem_tools(backend: BackendProtocol) -> list[Any]:
@@ -71,8 +86,9 @@ def make_tools(backend: object, rules: Rules, max_depth: int = 64) -> list[Any]:
     changing: ToolOptions = {"reads": "user", "targets": ("path",), "egress": False}
     writing: ToolOptions = {**changing, "effect": "keyed"}
     editing: ToolOptions = {**changing, "effect": "once", "ask_on_unknown": True} if is_kept else writing
-    looking: ToolOptions = {"effect": "pure", "egress": False}
-    tools = _Tools(backend, rules, max_depth)
+    # What they return is bounded by them, so nothing is cut from its middle.
+    looking: ToolOptions = {"effect": "pure", "egress": False, "max_result_chars": 2 * MAX_PAGE_CHARS}
+    tools = _Tools(backend, rules, max_depth, is_async=is_async)
     every: tuple[tuple[Callable[..., Any], ToolOptions], ...] = (
         (tools.write_file, writing),
         (tools.read_file, looking),
@@ -92,7 +108,7 @@ def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, 
         try:
             return await fn(*args, **kwargs)
         except BackendError as e:
-            return str(e)
+            return e.code if e.code in _PLAIN and not e.detail.startswith("quota") else str(e)
 
     @functools.wraps(fn)
     def at_once(*args: Any, **kwargs: Any) -> str:
@@ -114,14 +130,22 @@ def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, 
 class _Tools:
     """The bodies. Each of them sees paths as `virtual_path` gives them."""
 
-    def __init__(self, backend: BackendProtocol, rules: Rules, max_depth: int) -> None:
+    def __init__(self, backend: BackendProtocol, rules: Rules, max_depth: int, *, is_async: bool) -> None:
         self._backend, self._rules, self._max_depth = backend, rules, max_depth
+        self._is_async = is_async
 
     def _path(self, path: str) -> str:
         path = virtual_path(path)
         if path.count("/") > self._max_depth:
             raise BackendError("invalid_path")
         return path
+
+    async def _emit(self, signal: str, path: str, data: str | bytes) -> None:
+        size = len(data.encode(errors="replace") if isinstance(data, str) else data)
+        if self._is_async:
+            await signals.emit(signal, path=path, byte_count=size)
+        else:
+            signals.emit_sync(signal, path=path, byte_count=size)
 
     async def write_file(self, path: str, contents: str) -> str:
         """Create a file, or overwrite it. Directories above it are created.
@@ -133,8 +157,9 @@ class _Tools:
             contents: the whole text of the file.
         """
         path = self._path(path)
-        encode(contents, MAX_FILE_BYTES)
+        data = encode(contents, MAX_FILE_BYTES)
         await _value(self._backend.write(path, contents))
+        await self._emit(signals.EV_DEEPAGENT_FS_WRITE, path, data)
         return path
 
     async def read_file(self, path: str, offset: int = 0, limit: int = 100) -> str:
@@ -148,7 +173,9 @@ class _Tools:
             limit: how many lines to read at most; 0 for all.
         """
         more = limit + 1 if limit > 0 else 0
-        page = await _value(self._backend.read(self._path(path), offset=offset, limit=more))
+        path = self._path(path)
+        page = await _value(self._backend.read(path, offset=offset, limit=more))
+        await self._emit(signals.EV_DEEPAGENT_FS_READ, path, page)
         return _cut_page(page, max(offset, 0), limit)
 
     async def ls(self, path: str = "/", recursive: bool = False) -> str:  # noqa: FBT001, FBT002
@@ -200,10 +227,10 @@ class _Tools:
         path = self._path(path)
         found = await _value(self._backend.grep(pattern, path=path, recursive=recursive))
         matches = self._rules.show(found, path)[:MAX_MATCHES]
-        shown = json.dumps([asdict(each) for each in matches], ensure_ascii=False)
-        if len(found) < MAX_MATCHES:
+        shown, count = _as_json([asdict(each) for each in matches])
+        if len(found) < MAX_MATCHES and count == len(matches):
             return shown
-        return f"{shown}\n[the first {MAX_MATCHES:,} matches; narrow the pattern or the path]"
+        return f"{shown}\n[the first {count:,} matches; narrow the pattern or the path]"
 
 
 async def _value(given: T | Awaitable[T]) -> T:
@@ -228,7 +255,7 @@ def _cut_page(page: str, offset: int, limit: int) -> str:
 
 
 def _listing(found: Sequence[FileInfo]) -> str:
-    shown = json.dumps(
+    shown, count = _as_json(
         [
             {
                 "path": each.path,
@@ -237,9 +264,21 @@ def _listing(found: Sequence[FileInfo]) -> str:
                 "modified_at": each.modified_at.isoformat() if each.modified_at else None,
             }
             for each in found[:_ENTRIES]
-        ],
-        ensure_ascii=False,
+        ]
     )
-    if len(found) <= _ENTRIES:
+    if count == len(found):
         return shown
-    return f"{shown}\n[the first {_ENTRIES:,} of {len(found):,} entries; narrow the path or the pattern]"
+    return f"{shown}\n[the first {count:,} of {len(found):,} entries; narrow the path or the pattern]"
+
+
+def _as_json(items: Sequence[Any]) -> tuple[str, int]:
+    """A list of as many items as fit a result, and how many these are."""
+    parts: list[str] = []
+    length = 0
+    for each in items:
+        part = json.dumps(each, ensure_ascii=False)
+        length += len(part) + 2
+        if length > MAX_PAGE_CHARS:
+            break
+        parts.append(part)
+    return f"[{', '.join(parts)}]", len(parts)
