@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import pytest
 
 from locus.plugin import Plugin
 from locus.plugins import Catalogue, load
+from locus_plugin_cli.distributions import PLUGINS
 
 EVERY = Catalogue().manifests()
+
+FOLDERS = {path.parent.name for path in Path(__file__).parents[2].glob("plugins/*/pyproject.toml")}
 
 #: Kinds of settings that can never be harmless, by how they are written.
 _GRAVE = ("Secret", "Path", "Callable", "Model", "Any", "headers", "Mapping")
@@ -38,3 +43,7 @@ def test_nothing_that_names_something_is_harmless(manifest: Plugin) -> None:
 def test_there_is_something_to_look_at() -> None:
     assert any(manifest.harmless for manifest in EVERY)
     assert any(manifest.includes for manifest in EVERY)
+
+
+def test_the_command_line_says_how_to_install_every_plugin() -> None:
+    assert PLUGINS >= FOLDERS

@@ -18,11 +18,16 @@ __all__ = ["LIBRARIES", "PLUGINS", "install_command", "install_hint", "install_t
 PLUGINS = frozenset(
     {
         "anthropic",
+        "approval",
         "causal",
         "cli",
         "conversation",
+        "filesystem",
+        "graph",
         "grounding",
         "guardrails",
+        "instructions",
+        "knowledge",
         "llamacpp",
         "logging",
         "mcp",
@@ -35,12 +40,18 @@ PLUGINS = frozenset(
         "reducers",
         "reflexion",
         "retry",
+        "shell",
+        "signals",
+        "skills",
         "sqlite",
         "steering",
+        "subagents",
         "telemetry",
         "timetravel",
+        "todos",
         "toolsearch",
         "verifier",
+        "web",
     }
 )
 
