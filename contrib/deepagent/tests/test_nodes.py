@@ -37,6 +37,7 @@ from locus_deepagent import (
 )
 from locus_deepagent.research import keys
 from locus_deepagent.research.execute import RESEARCHER
+from locus_plugin_filesystem import StateBackend, make_filesystem_tools
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +89,16 @@ async def test_a_result_that_is_false_or_failed_is_left_out_of_the_evidence(resu
     model = ScriptedModel(call("look", what=result), call("look", what="true"), "Done.")
     made = await make_execute_node(model, [look], reflexion=False)({KEY_PROMPT: "p"})
     assert made[KEY_EVIDENCE] == ["true", "[conclusion] Done."]
+
+
+async def test_a_code_of_a_file_tool_is_left_out_of_the_evidence() -> None:
+    backend = StateBackend({"/a.md": "timeout: 30 seconds"})
+    model = ScriptedModel(
+        [call("read_file", path="/b.md"), call("grep", pattern="30"), call("look", what="timeout")], "x"
+    )
+    tools = [look, *make_filesystem_tools(backend)]
+    made = await make_execute_node(model, tools, reflexion=False)({KEY_PROMPT: "p"})
+    assert [fact["source"] for fact in made[KEY_GROUNDING_FACTS]] == ["grep", "look", "agent_conclusion"]
 
 
 async def test_a_replan_adds_to_the_evidence_and_its_ids_continue() -> None:

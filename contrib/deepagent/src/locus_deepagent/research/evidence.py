@@ -30,6 +30,21 @@ AGENT: Final = "agent_conclusion"
 
 #: What the model reads where a tool returned None.
 _DONE: Final = "(done, no result)"
+#: What the tools for files answer in place of a failure: it is about the path, and says nothing about the topic.
+_FILE_TOOLS: Final = frozenset({"write_file", "read_file", "ls", "edit_file", "glob", "grep"})
+_CODES: Final = frozenset(
+    {
+        "conflict",
+        "file_not_found",
+        "invalid_path",
+        "invalid_pattern",
+        "is_directory",
+        "not_text",
+        "permission_denied",
+        "timeout",
+        "too_large",
+    }
+)
 _FACT_ID = re.compile(r"fact_(\d{1,9})")
 
 
@@ -58,6 +73,8 @@ def _read(execution: ToolExecution) -> str | None:
     """The result of a call; None where it failed, or returned what a program would call false."""
     text = execution.result
     if not execution.succeeded or text is None or text == _DONE or not text.strip():
+        return None
+    if execution.tool_name in _FILE_TOOLS and text.partition(":")[0] in _CODES:
         return None
     if len(text) > len("-0.000"):  # every JSON value that is false is shorter
         return text
