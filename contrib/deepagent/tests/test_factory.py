@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
+from attrs import frozen
+from pydantic import BaseModel
 
 from locus import Agent, ToolCalled, tool
 from locus.core.errors import ConfigError, PluginError
@@ -189,6 +191,55 @@ async def test_a_submission_that_does_not_follow_the_schema_is_refused_and_repai
     assert not refused.started
     assert accepted.succeeded
     assert (result.reports["deepagent"].submissions, result.reports["deepagent"].refused) == (1, 1)
+
+
+@frozen
+class Found:
+    element: str
+    year: int
+
+
+class Element(BaseModel):
+    element: str
+    year: int
+
+
+class Row(TypedDict):
+    element: str
+    year: int
+
+
+GALLIUM = {"element": "gallium", "year": 1875}
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        (Found, Found("gallium", 1875)),
+        (Element, Element(element="gallium", year=1875)),
+        (Row, GALLIUM),
+        (Element.model_json_schema(), GALLIUM),
+    ],
+    ids=["attrs", "pydantic", "TypedDict", "JSON Schema"],
+)
+async def test_what_was_submitted_is_the_parsed_answer(schema: Any, wanted: Any) -> None:
+    turns = (call("submit_research", element="gallium"), call("submit_research", **GALLIUM))
+    result = await deep(*turns, tools=[], output_schema=schema, reflexion=False).run("When?")
+    assert result.parsed == wanted
+    assert "$.year: missing" in (result.state.tool_executions[0].error or "")
+
+    @tool
+    def submit_research(report: dict[str, Any]) -> str:
+        """Submit."""
+        return "ok"
+
+    made = deep(call("submit_research", report=GALLIUM), tools=[submit_research], output_schema=schema, reflexion=False)
+    assert (await made.run("When?")).parsed == wanted
+
+
+async def test_without_a_submission_nothing_is_parsed() -> None:
+    result = await deep("In 1875.", tools=[], output_schema=Found, reflexion=False, grounding=False).run("When?")
+    assert (result.stop_reason, result.parsed) == ("NoToolCalls", None)
 
 
 async def test_a_tool_that_submits_is_made_of_the_schema() -> None:

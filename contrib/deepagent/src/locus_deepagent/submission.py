@@ -81,6 +81,12 @@ class SubmissionHook(Hook):
             return Reject(f"the submission does not follow the schema {e.name!r}: {e}; correct it and submit it again")
         return Allow()
 
+    @hookimpl
+    def locus_parse_result(self, state: AgentState) -> object | None:
+        """The value of the newest submission that was accepted."""
+        found = None if self._schema is None else find_submission(state, self._tool)
+        return None if found is None or self._schema is None else read_submission(found.arguments, self._schema)
+
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Report what was submitted."""
         made = [each for each in run.state.tool_executions if each.tool_name == self._tool]
