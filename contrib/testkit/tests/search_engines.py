@@ -34,11 +34,10 @@ class Hit:
 class Complete:
     """An engine on plain sockets, for a service that answers with a list of JSON."""
 
-    limit_of_time = 0.3
     limit_of_size = 1_000_000
 
-    def __init__(self, base_url: str) -> None:
-        self.url = urlsplit(base_url)
+    def __init__(self, base_url: str, limit_of_time: float = 30.0) -> None:
+        self.url, self.limit_of_time = urlsplit(base_url), limit_of_time
 
     async def search(self, query: str, limit: int) -> Sequence[Any]:
         try:
@@ -163,11 +162,11 @@ class _HalfIsEnough(Complete):
 
 
 class _Patient(Complete):
-    limit_of_time = 3_600.0
+    def __init__(self, base_url: str, limit_of_time: float = 30.0) -> None:
+        super().__init__(base_url)
 
 
 class _Insatiable(Complete):
-    limit_of_time = 3_600.0
     limit_of_size = 10**12
 
 
@@ -241,6 +240,9 @@ def contract_of(kind: type[Complete]) -> SearchEngineContract:
 
         def make_engine(self, base_url: str) -> Any:
             return kind(base_url)
+
+        def make_hasty_engine(self, base_url: str) -> Any:
+            return kind(base_url, 0.3)
 
         def answer(self, results: Sequence[SearchResult]) -> Answer:
             return Answer.of([{"url": r.url, "title": r.title, "snippet": r.snippet} for r in results])

@@ -123,7 +123,7 @@ def test_own_pages_take_the_place_of_the_elements() -> None:
 def test_the_packed_bomb_unpacks_to_more_than_a_thousand_times_its_size() -> None:
     with LocalSite() as site:
         _, _, packed = ask(site, "/hostile/gzip-bomb")
-    begin = packed[:100_000]
+    begin = packed[:10_000]
     assert len(zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(begin)) > 900 * len(begin)
     assert len(packed) > 1_000_000
 

@@ -25,6 +25,9 @@ class TestComplete(SearchEngineContract):
     def make_engine(self, base_url: str) -> Any:
         return Complete(base_url)
 
+    def make_hasty_engine(self, base_url: str) -> Any:
+        return Complete(base_url, 0.3)
+
     answer = type(contract_of(Complete)).answer
 
 

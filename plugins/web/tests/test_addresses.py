@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_plugin_web import FetchFailed, FetchRefused, is_public
@@ -74,6 +74,7 @@ def test_an_address_of_the_public_internet_is_public(address: str) -> None:
     assert is_public(ip_address(address))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_no_form_of_an_ipv4_address_within_ipv6_is_public(number: int) -> None:
     inner = IPv4Address(number)
@@ -82,6 +83,7 @@ def test_no_form_of_an_ipv4_address_within_ipv6_is_public(number: int) -> None:
     assert not any(map(is_public, sixes))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.ip_addresses())
 def test_what_python_calls_special_is_never_public(address: IPv4Address | IPv6Address) -> None:
     special = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_plugin_web import markup
@@ -146,6 +146,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(_PIECES, max_size=60).map("".join))
 def test_no_markup_is_an_error(html: str) -> None:
     text = read(html)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_plugin_web.robots import parse_robots
@@ -89,6 +89,7 @@ def test_groups_and_ties(text: str, allowed: bool) -> None:
     assert parse_robots(text, "locus").allows("/page/1") is allowed
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text(), st.text())
 def test_no_file_and_no_path_is_an_error(text: str, path: str) -> None:
     parse_robots(f"User-agent: *\nDisallow: {text}\n{text}", "locus").allows(path.encode("ascii", "ignore").decode())

@@ -13,7 +13,10 @@ class TestSearxng(SearchEngineContract):
     error = SearchFailed
 
     def make_engine(self, base_url: str) -> SearxngEngine:
-        return SearxngEngine(base_url, timeout=2.0)
+        return SearxngEngine(base_url)
+
+    def make_hasty_engine(self, base_url: str) -> SearxngEngine:
+        return SearxngEngine(base_url, timeout=0.3)
 
     def answer(self, results: Sequence[SearchResult]) -> Answer:
         return Answer.of({"results": [{"url": r.url, "title": r.title, "content": r.snippet} for r in results]})
