@@ -29,6 +29,7 @@ __all__ = [
     "FileInfo",
     "FileStore",
     "GrepMatch",
+    "IndexedFileStore",
     "MaybeAwaitable",
     "virtual_path",
 ]
@@ -182,6 +183,14 @@ class FileStore(Protocol):
 
     def list(self, folder: str) -> MaybeAwaitable[Sequence[FileInfo]]:
         """Every file below a folder at any depth, without directories, by path; the file itself, where it is one."""
+
+
+@runtime_checkable
+class IndexedFileStore(FileStore, Protocol):
+    """A file store that knows, without loading them, which files can hold a text."""
+
+    def candidates(self, folder: str, texts: Sequence[str]) -> MaybeAwaitable[Sequence[str]]:
+        """The paths of all files below a folder that hold all of some texts, and perhaps of others; the file itself."""
 
 
 def virtual_path(path: str) -> str:

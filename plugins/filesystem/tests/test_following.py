@@ -280,7 +280,7 @@ async def test_a_child_is_under_the_rules_of_its_parent() -> None:
     assert results(await made.run("go"))[0].startswith("Rejected: permission_denied")
 
 
-@pytest.mark.parametrize("rule", ["forbid /x", "deny x", "deny", "", "deny write", "deny /{a,b}" + "{a,b}" * 12])
+@pytest.mark.parametrize("rule", ["forbid /x", "deny x", "deny", "", "deny write", "deny /[z-a]"])
 def test_a_rule_that_says_nothing_is_refused(rule: str) -> None:
     with pytest.raises(SettingsError, match="is not a rule"):
         agent("x", filesystem={"permissions": [rule]})

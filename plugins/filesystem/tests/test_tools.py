@@ -163,8 +163,8 @@ def test_a_star_stays_within_a_directory_and_two_do_not(
     assert paths(tools["glob"](pattern, folder)) == [p if p.startswith("/") else f"/{p}" for p in expected]
 
 
-@pytest.mark.parametrize("pattern", ["", "{a,b}" * 12, "{1..100000}", "**/" * 7, "a" * 2000, "\0"])
-def test_a_pattern_that_would_explode_is_refused(tools: dict[str, Any], pattern: str) -> None:
+@pytest.mark.parametrize("pattern", ["", "[z-a]", "a" * 2000, "\0"])
+def test_a_pattern_that_cannot_be_is_refused(tools: dict[str, Any], pattern: str) -> None:
     assert tools["glob"](pattern).startswith("invalid_pattern: ")
 
 

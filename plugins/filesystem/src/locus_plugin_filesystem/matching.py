@@ -6,17 +6,16 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 
-from wcmatch import glob
-
 from locus.files import BackendError, FileInfo
+from locus_plugin_filesystem.patterns import glob_match
 
 __all__ = ["SECONDS", "Deadline", "PathPattern", "entries"]
 
 #: How long a glob or a grep may take.
 SECONDS = 20.0
 
-#: Braces may expand to so many patterns; and each further ``**`` doubles the time that a deep path takes.
-_EXPANSIONS, _GLOBSTARS, _LONGEST_PATTERN = 1_000, 6, 1_000
+#: Characters of a pattern: more are data, not a pattern.
+_LONGEST_PATTERN = 1_000
 
 
 class Deadline:
@@ -51,21 +50,14 @@ class PathPattern:
         folder: see `locus.files.virtual_path`.
 
     Raises:
-        BackendError: ``invalid_pattern``: it is empty, too long, or has too many alternatives or ``**``.
+        BackendError: ``invalid_pattern``: it is empty, too long, or has a range that ends before it begins.
     """
 
     def __init__(self, pattern: str, folder: str = "/") -> None:
         if not pattern or len(pattern) > _LONGEST_PATTERN or "\0" in pattern:
             raise BackendError("invalid_pattern", f"expected 1 to {_LONGEST_PATTERN:,} characters, without NUL")
-        if pattern.count("**") > _GLOBSTARS:
-            raise BackendError("invalid_pattern", f"more than {_GLOBSTARS} times '**'")
         self._seen_from = 1 if pattern.startswith("/") or folder == "/" else len(folder) + 1
-        try:
-            self._match = glob.compile(
-                pattern.removeprefix("/"), flags=glob.GLOBSTAR | glob.BRACE | glob.FORCEUNIX, limit=_EXPANSIONS
-            ).match
-        except Exception as e:  # wcmatch's own for too many alternatives, and whatever a class such as [[:x:]] leads to
-            raise BackendError("invalid_pattern", str(e)) from e
+        self._match = glob_match(pattern.removeprefix("/"))
 
     def matches(self, path: str) -> bool:
         """Whether the pattern matches a file.

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from locus.files import MAX_MATCHES, BackendError, FileContent, FileInfo, FileStore, GrepMatch, virtual_path
+from locus.files import (
+    MAX_MATCHES,
+    BackendError,
+    FileContent,
+    FileInfo,
+    FileStore,
+    GrepMatch,
+    IndexedFileStore,
+    virtual_path,
+)
+from locus_plugin_filesystem.literals import required_texts
 from locus_plugin_filesystem.matching import SECONDS, Deadline, PathPattern, entries
 from locus_plugin_filesystem.text import LineSearch, decode, encode, number_lines, replace_once
 
@@ -62,11 +72,15 @@ def _glob(pattern: str, path: str, timeout_s: float) -> Calls[list[FileInfo]]:
     return found
 
 
-def _grep(pattern: str, path: str, recursive: bool) -> Calls[list[GrepMatch]]:  # noqa: FBT001
+def _grep(pattern: str, path: str, recursive: bool, *, indexed: bool) -> Calls[list[GrepMatch]]:  # noqa: FBT001
     path, deadline, search = virtual_path(path), Deadline(SECONDS), LineSearch(pattern)
     found: list[GrepMatch] = []
     within = path.rstrip("/") + "/"
-    for each in (yield from _files(path)):
+    files = yield from _files(path)
+    if indexed and (texts := required_texts(pattern)):
+        candidates = frozenset((yield _call("candidates", path, texts)))
+        files = [each for each in files if each.path in candidates]
+    for each in files:
         deadline.check()
         is_deep = "/" in each.path.removeprefix(within) if each.path != path else False
         if len(found) >= MAX_MATCHES or each.size > _SEARCHED_BYTES or (is_deep and not recursive):
@@ -114,7 +128,7 @@ class StoreFiles:
 
     def grep(self, pattern: str, path: str = "/", recursive: bool = True) -> list[GrepMatch]:  # noqa: FBT001, FBT002
         """See `locus.files.BackendProtocol`."""
-        return self._do(_grep(pattern, path, recursive))
+        return self._do(_grep(pattern, path, recursive, indexed=isinstance(self._store, IndexedFileStore)))
 
     def _do(self, calls: Calls[T]) -> T:
         try:
@@ -160,7 +174,7 @@ class AsyncStoreFiles:
 
     async def grep(self, pattern: str, *, path: str = "/", recursive: bool = True) -> list[GrepMatch]:
         """See `locus.files.BackendProtocol`."""
-        return await self._do(_grep(pattern, path, recursive))
+        return await self._do(_grep(pattern, path, recursive, indexed=isinstance(self._store, IndexedFileStore)))
 
     async def _do(self, calls: Calls[T]) -> T:
         try:
