@@ -134,7 +134,7 @@ class AsyncElements(Elements):
 def name_in(request: ModelRequest) -> str:
     """The element that a request is about."""
     asked = next(message.text for message in request.messages if message.role == "user")
-    return next(name for name in ELEMENTS if f"\n{name}\n" in asked)
+    return next(name for name in ELEMENTS if f'item: "{name}".' in asked)
 
 
 def model_of(note: Callable[[str], None] = lambda line: None, **turns: Sequence[Turn]) -> ScriptedModel:

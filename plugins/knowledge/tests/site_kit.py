@@ -101,7 +101,7 @@ def read(request: ModelRequest) -> Turn:
     results = [result for message in request.messages for result in message.tool_results]
     if not results:
         asked = next(message.text for message in request.messages if message.role == "user")
-        found = re.search(r"The item:\n<<<data \w+\n(.+)\n", asked)
+        found = re.search(r'^Research this item: "(.+?)"\.', asked)
         assert found is not None
         return call("read_page", name=found[1])
     page = re.sub(r"\s+", " ", str(results[-1].content))

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from attrs import evolve, frozen
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_plugin_knowledge import CatalogError, KnowledgeRow, SqliteCatalog
@@ -138,6 +138,7 @@ async def test_no_query_is_anything_but_words(query: str) -> None:
     assert await catalog.count() == 3
 
 
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(texts=st.lists(st.text(), min_size=1, max_size=4), query=st.text())
 def test_any_text_is_kept_and_any_query_is_answered(texts: list[str], query: str) -> None:
     async def check() -> None:

