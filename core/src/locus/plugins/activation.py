@@ -282,7 +282,8 @@ class _Chooser:
 
     def _refuse(self, name: str, origin: Origin, error: LocusError, *, guard: bool) -> None:
         if guard or self._must_work(origin):
-            raise error
+            # What a plugin says about how it is configured is said as itself.
+            raise error.__cause__ if isinstance(error.__cause__, ConfigError) else error
         if isinstance(error, UnknownName):
             self._reports.append(PluginReport(name=name, status="missing", detail=str(error)))
         else:
