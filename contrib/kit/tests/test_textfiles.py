@@ -15,7 +15,7 @@ def test_text_is_read_without_what_cannot_be_seen(tmp_path: Path) -> None:
     assert read_text(tmp_path / "a") == "one\ntwo[2J"
 
 
-def test_a_file_that_is_missing_is_none(tmp_path: Path) -> None:
+def test_a_missing_file_gives_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert read_text(tmp_path / "missing") is None
     assert read_text(tmp_path / "file" / "below") is None

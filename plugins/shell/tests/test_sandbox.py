@@ -109,7 +109,7 @@ async def test_nothing_but_the_work_folder_can_be_written(tmp_path: Path) -> Non
         "import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0' + 'locus-test')",
     ],
 )
-async def test_there_is_no_network(tmp_path: Path, attempt: str) -> None:
+async def test_the_network_cannot_be_reached(tmp_path: Path, attempt: str) -> None:
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         (tmp_path / "try.py").write_text(attempt.replace("PORT", str(port)))
@@ -229,7 +229,7 @@ async def test_an_endless_flood_ends_with_its_time(tmp_path: Path) -> None:
     assert len(said) < 101_000
 
 
-async def test_output_that_is_no_text_is_replaced(tmp_path: Path) -> None:
+async def test_bytes_that_are_not_text_are_replaced(tmp_path: Path) -> None:
     assert await run_command(tmp_path, r"printf '\377\376 \303\244'") == "exit code 0\n\ufffd\ufffd ä"
 
 
@@ -353,7 +353,7 @@ async def test_a_command_is_not_begun_where_the_sandbox_can_no_longer_be_built(t
 
 
 @pytest.mark.parametrize("root", ["/", "~"])
-def test_the_whole_machine_and_the_home_are_no_work_folder(root: str) -> None:
+def test_the_whole_machine_and_the_home_are_refused_as_work_folder(root: str) -> None:
     with pytest.raises(ConfigError, match="root must be a folder for the agent's work"):
         ShellHook(ShellSettings(root=root))
 
