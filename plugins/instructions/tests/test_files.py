@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 
 import pytest
-from locus.deepagent.memory import load_agents_md, prepend_instructions
 
 from locus.core.errors import ConfigError
-from locus_plugin_instructions import find_agents_md
+from locus_plugin_instructions import find_agents_md, load_agents_md, prepend_instructions
 
 
 @pytest.fixture
@@ -24,6 +24,12 @@ def project(tmp_path: Path) -> Path:
 
 
 # -- load_agents_md ------------------------------------------------------------------------------------
+
+
+def test_the_helpers_have_a_path_of_their_own() -> None:
+    window = importlib.import_module("locus.deepagent.memory")
+    assert window.load_agents_md is load_agents_md
+    assert window.prepend_instructions is prepend_instructions
 
 
 def test_texts_are_joined_by_a_rule_in_order(tmp_path: Path) -> None:
