@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,6 +255,22 @@ async def test_the_first_rule_that_fits_decides() -> None:
     assert not any("/secrets/key" in each for each in said[7:])
     assert all("/secrets/public/a" in each for each in said[7:])
     assert not any(path.startswith("/secrets/new") for path, _ in mine)
+
+
+async def test_no_link_leads_around_the_rules(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "key").write_text("k")
+    (tmp_path / "way").symlink_to("secrets")
+    calls = [
+        call("read_file", path="/way/key"),
+        call("read_file", path="/secrets/key"),
+        call("read_file", path="/none"),
+    ]
+    said = results(await agent(*calls, "done", filesystem={"root": tmp_path, "permissions": RULES}).run("go"))
+
+    assert [each.partition(":")[0] for each in said] == ["permission_denied", "Rejected", "file_not_found"]
+    free = results(await agent(*calls, "done", filesystem={"root": str(tmp_path)}).run("go"))
+    assert free[1:] == ["     1\tk", "file_not_found"]
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("allow", "/etc/c"), ("refuse", "Rejected: a person refused")])

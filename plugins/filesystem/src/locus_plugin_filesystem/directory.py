@@ -49,13 +49,14 @@ class FilesystemBackend:
 
     Args:
         root: the directory, which is created where it is missing.
+        links: whether links that stay below the root are followed, where the system can resolve them safely.
 
     Raises:
         ConfigError: it is not a directory, or this system cannot open files relative to one.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = Root(root)
+    def __init__(self, root: str | os.PathLike[str], *, links: bool = True) -> None:
+        self._root = Root(root, walk=not links)
         #: The directory, absolute.
         self.root = self._root.path
 

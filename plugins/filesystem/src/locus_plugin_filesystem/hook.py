@@ -44,7 +44,8 @@ class FilesystemHook(Hook):
         self._settings = settings
         backend = settings.backend
         if settings.root is not None:
-            backend = load(self.name, _DIRECTORY)(Path(settings.root).expanduser())
+            # Rules are about the paths that the model writes: a link must not lead around them.
+            backend = load(self.name, _DIRECTORY)(Path(settings.root).expanduser(), links=not settings.permissions)
         elif isinstance(backend, str):
             backend = provide("backend", backend)
         self._follows = backend is None
