@@ -5,6 +5,7 @@ from __future__ import annotations
 from locus_testkit.contracts.backend import BackendContract, BackendFeatures, FileStoreContract
 from locus_testkit.contracts.base import Contract, ContractBroken
 from locus_testkit.contracts.features import FeatureUnknown, needs
+from locus_testkit.contracts.graph import GraphContract
 from locus_testkit.contracts.knowledge import KnowledgeContract
 from locus_testkit.contracts.model import Differs, ModelContract, ModelFeatures, SentRequest
 from locus_testkit.contracts.plugin import PluginContract
@@ -19,6 +20,7 @@ __all__ = [
     "Differs",
     "FeatureUnknown",
     "FileStoreContract",
+    "GraphContract",
     "JournalStoreContract",
     "KnowledgeContract",
     "ModelContract",
