@@ -94,7 +94,7 @@ def make_researcher(
 def write_prompt(item: ItemRef, grounding: Grounding, query: str) -> str:
     """What the agent is asked about one item: its name and the query in a sentence, all else of the provider as data.
 
-    The name is one JSON string. A small model that finds it between boundaries takes a boundary for the name.
+    The name is one JSON string of at most 200 characters, which cannot pretend to be another sentence.
     """
     name = json.dumps(clip(remove_invisible(item.name), NAME_CHARS), ensure_ascii=False)
     payload = json.dumps(encode_data(grounding.payload), ensure_ascii=False) if grounding.payload else ""
