@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
@@ -279,6 +280,24 @@ async def test_a_target_that_a_page_chose_is_asked_about_unless_provenance_is_of
     assert result.stop_reason == "Interrupted"
     result = await deep(*turns, tools=tools, reflexion=False, provenance=False, grounding=False).run("When?")
     assert result.stop_reason == "NoToolCalls"
+
+
+async def test_memory_files_come_before_the_system_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "AGENTS.md").write_text("Be brief.")
+    (tmp_path / "project.md").write_text("Use SI units.")
+    empty = tmp_path / "empty.md"
+    empty.write_text("")
+    for files, wanted in (
+        (["~/AGENTS.md", tmp_path / "missing.md", tmp_path / "project.md"], "Be brief.\n\n---\n\nUse SI units."),
+        ([tmp_path / "missing.md", empty], ""),
+        ([], ""),
+        (None, ""),
+    ):
+        agent = deep("In 1875.", memory_files=files, reflexion=False, grounding=False)
+        await agent.run("When?")
+        rule = "\n\n---\n\n" if wanted else ""
+        assert scripted(agent).requests[0].messages[0].text == f"{wanted}{rule}You research."
 
 
 class Disk(StateBackend):

@@ -111,7 +111,7 @@ def create_deepagent(
     if subagents:
         layers.append(_find("subagent", "task_tool", "subagents")(list(subagents), parent_model=model))
     if memory_files:
-        block = _find("memory", "load_agents_md", "memory_files")(list(memory_files))
+        block = _find("memory", "load_agents_md", "memory_files")(memory_files)
         system_prompt = f"{block}\n\n---\n\n{system_prompt}" if block else system_prompt
     if summarize_after_messages is not None:
         if agent_kwargs.get("conversation_manager") is not None:
