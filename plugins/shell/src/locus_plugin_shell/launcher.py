@@ -42,6 +42,10 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 #: The ids that the command sees as its own.
 _UID = 1000
+#: The least that the kernel takes as the highest PID, with some room.
+_FEWEST_PIDS = 400
+#: Whether the launcher was started by root.
+_IS_ROOT = os.geteuid() == 0
 #: Seconds between two looks at what runs in the namespace.
 _LOOK = 0.05
 #: Of a file system, what programs need: read-only.
@@ -89,6 +93,16 @@ def _write(path: str, text: str) -> None:
 # -- the tree of files -----------------------------------------------------------------------------------
 
 
+def _limit_pids() -> None:
+    """Let the kernel stop a fork bomb of root, for whom it has no limit of processes: the PIDs run out."""
+    release = os.uname().release.split(".")
+    # Before that version, the highest PID is that of the whole machine.
+    if (int(release[0]), int("".join(filter(str.isdigit, release[1])))) >= (6, 14):
+        _write("proc/sys/kernel/pid_max", str(_FEWEST_PIDS))
+    elif _IS_ROOT:
+        raise SetupError("the processes of root can be limited from Linux 6.14 on; run as another user")
+
+
 def _build_tree(work: str, scratch: int) -> None:
     """Make a new root of what programs need, and leave the old one."""
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
@@ -127,6 +141,7 @@ def _build_tree(work: str, scratch: int) -> None:
     _mount("proc", "proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     # Before it becomes read-only: no user namespace can be made below this one, in which there would be privileges.
     _write("proc/sys/user/max_user_namespaces", "0")
+    _limit_pids()
     # Who is root outside owns the settings of the kernel, privileges or not.
     _restrict("proc", _RDONLY)
     os.mkdir("work")
