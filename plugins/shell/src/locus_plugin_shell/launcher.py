@@ -21,6 +21,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 __all__ = ["main"]
@@ -99,8 +100,11 @@ def _limit_pids() -> None:
     # Before that version, the highest PID is that of the whole machine.
     if (int(release[0]), int("".join(filter(str.isdigit, release[1])))) >= (6, 14):
         _write("proc/sys/kernel/pid_max", str(_FEWEST_PIDS))
-    elif _IS_ROOT:
-        raise SetupError("the processes of root can be limited from Linux 6.14 on; run as another user")
+    elif _IS_ROOT and os.sched_getscheduler(0) != os.SCHED_FIFO:
+        raise SetupError(
+            "before Linux 6.14 root has no limit of processes, and the process that counts them may not run first; "
+            "run as another user"
+        )
 
 
 def _build_tree(work: str, scratch: int) -> None:
@@ -168,6 +172,7 @@ def _drop_privileges() -> None:
 def _run_command(wanted: dict[str, Any], output: int) -> NoReturn:
     """Become the command."""
     os.setsid()
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     nothing = os.open("/dev/null", os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
@@ -261,10 +266,21 @@ def _unshare() -> None:
     _write("/proc/self/gid_map", f"{_UID} {gid} 1")
 
 
+def _run_first() -> None:
+    """Be scheduled before all that the command starts, where that is allowed.
+
+    Before Linux 6.14 the kernel does not limit the processes of root: the init counts them, and must run while a fork
+    bomb keeps every core busy. Other users are not allowed this and do not need it.
+    """
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
 def main() -> None:
     """Run the command that the first argument describes, as JSON."""
     wanted = json.loads(sys.argv[1])
     parent, report, output = os.getppid(), 2, 1
+    _run_first()
     try:
         _unshare()
     except SetupError as e:
