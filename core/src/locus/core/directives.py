@@ -1,7 +1,7 @@
 """What a hook may answer: go on, stop, try again, or refuse one call.
 
 Of several directives Cancel beats Reject beats Retry beats Continue: a Reject, which answers the start of a tool alone,
-is final for that call. Of several decisions about a tool call Cancel beats Interrupt beats Reject beats Allow. The
+is final for that call. Of several decisions about a tool call Cancel beats Reject beats Interrupt beats Allow. The
 first of equals wins.
 """
 

@@ -160,7 +160,8 @@ async def limit_time(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
 
 
 _ALLOW = Allow()
-_DECISIONS: dict[type, int] = {Allow: 0, Reject: 1, Interrupt: 2, Cancel: 3}
+# A rejection is stricter than a question: who answers the question has not seen what was to be rejected.
+_DECISIONS: dict[type, int] = {Allow: 0, Interrupt: 1, Reject: 2, Cancel: 3}
 _EXPECTED_DECISION = "Allow(), Reject(...), Interrupt(...), Cancel(...), or None to allow"
 
 

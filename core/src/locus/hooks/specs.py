@@ -209,7 +209,7 @@ for _event_class in event_types().values():
 def locus_decide_tool_call(call: ToolCall, run: RunContext) -> Decision | Continue | None:
     """May this call run? Asked before its start event, for each call on its own.
 
-    Every implementation is asked and the strictest answer wins: Cancel, Interrupt, Reject, Allow.
+    Every implementation is asked and the strictest answer wins: Cancel, Reject, Interrupt, Allow.
     `Reject` gives this one call an error result with the reason, `Interrupt` asks a person, `Cancel` ends
     the run; None and Continue mean Allow. An implementation that fails rejects the call. Deciders of a run hold in its
     children as well. ``call.provenance`` says where the arguments come from, see `locus.core.labels.Provenance`.
