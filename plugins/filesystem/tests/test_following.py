@@ -279,7 +279,9 @@ async def test_a_rule_may_ask_a_person(answer: str, expected: str) -> None:
     write = call("write_file", path="/etc/c", contents="")
     options = {"checkpointer": store, "filesystem": {"permissions": RULES}}
     asked = await agent(write, **options).run("go", thread_id="t")
-    assert [each.question for each in asked.interrupts] == ["May write_file write /etc/c?"]
+    assert [each.question for each in asked.interrupts] == [
+        'May write_file write /etc/c? write_file(path="/etc/c", contents="")'
+    ]
     result = await agent("done", **options).resume("t", answer)
 
     assert results(result)[0].startswith(expected)

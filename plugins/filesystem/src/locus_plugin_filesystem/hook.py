@@ -12,7 +12,7 @@ from locus.files import BackendError
 from locus.plugin import Hook, RunContext, StashKey, hookimpl
 from locus.plugins import load
 from locus_plugin_filesystem.offloading import break_lines, path_of, shorten
-from locus_plugin_filesystem.permissions import Rules
+from locus_plugin_filesystem.permissions import Access, Rules
 from locus_plugin_filesystem.settings import FilesystemSettings
 from locus_plugin_filesystem.state import StateBackend, StoredFile
 from locus_plugin_filesystem.thread import PLACE, Place, Quota, ThreadFiles, Turn, entries_of, files_of, read_entries
@@ -126,7 +126,9 @@ class FilesystemHook(Hook):
         if most is None or len(text) <= most or call.name in self._own:
             return None
         path = path_of(run.run_id, run.state.iteration, call.id)
-        if self._rules.action(path, "read") != "allow":
+        # Files that follow the conversation are of the run; another place is changed as far as the rules allow.
+        needed: tuple[Access, ...] = ("read",) if self._follows else ("read", "write")
+        if any(self._rules.action(path, access) != "allow" for access in needed):
             return None
         kept, place = break_lines(text), PLACE.get()
         try:

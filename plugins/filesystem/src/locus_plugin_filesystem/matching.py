@@ -48,16 +48,17 @@ class PathPattern:
     Args:
         pattern: seen from the folder, or absolute.
         folder: see `locus.files.virtual_path`.
+        hidden: wildcards match such names as well.
 
     Raises:
         BackendError: ``invalid_pattern``: it is empty, too long, or has a range that ends before it begins.
     """
 
-    def __init__(self, pattern: str, folder: str = "/") -> None:
+    def __init__(self, pattern: str, folder: str = "/", *, hidden: bool = False) -> None:
         if not pattern or len(pattern) > _LONGEST_PATTERN or "\0" in pattern:
             raise BackendError("invalid_pattern", f"expected 1 to {_LONGEST_PATTERN:,} characters, without NUL")
         self._seen_from = 1 if pattern.startswith("/") or folder == "/" else len(folder) + 1
-        self._match = glob_match(pattern.removeprefix("/"))
+        self._match = glob_match(pattern.removeprefix("/"), hidden=hidden)
 
     def matches(self, path: str) -> bool:
         """Whether the pattern matches a file.

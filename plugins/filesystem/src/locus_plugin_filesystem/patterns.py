@@ -15,11 +15,11 @@ from locus.files import BackendError
 
 __all__ = ["glob_match"]
 
-#: One character of a name, the first one of a name, a whole name, and no character at all.
-_ANY, _FIRST, _NAME, _NONE = "[^/]", "[^/.]", "[^/.][^/]*", r"[^\x00-\x{10FFFF}]"
+#: One character of a name, the first one of a name that is not hidden, and no character at all.
+_ANY, _FIRST, _NONE = "[^/]", "[^/.]", r"[^\x00-\x{10FFFF}]"
 
 
-def glob_match(pattern: str) -> Callable[[str], object]:
+def glob_match(pattern: str, *, hidden: bool = False) -> Callable[[str], object]:
     """A function that is true for the paths that a POSIX pattern means; they have no slash at their beginning.
 
     ``*`` and ``?`` end at a slash; ``**`` as a whole part of a path is any number of directories; ``[a-z]``, ``[!a-z]``
@@ -28,6 +28,7 @@ def glob_match(pattern: str) -> Callable[[str], object]:
 
     Args:
         pattern: seen from a directory.
+        hidden: wildcards match a dot at the beginning of a name, too.
 
     Raises:
         BackendError: ``invalid_pattern``.
@@ -35,7 +36,9 @@ def glob_match(pattern: str) -> Callable[[str], object]:
     options = re2.Options()
     options.log_errors = False
     try:
-        found: Callable[[str], object] = re2.compile(_Translation(pattern).translate(), options).fullmatch
+        found: Callable[[str], object] = re2.compile(
+            _Translation(pattern, hidden=hidden).translate(), options
+        ).fullmatch
     except re2.error as e:
         raise BackendError("invalid_pattern", f"{pattern[:100]!r}: {_message(e)}") from e
     return found
@@ -54,8 +57,10 @@ def _message(error: Exception) -> str:
 class _Translation:
     """A pattern of names as one of RE2."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern, self._at = pattern, 0
+    def __init__(self, pattern: str, *, hidden: bool) -> None:
+        self._pattern, self._at, self._hidden = pattern, 0, hidden
+        self._first = _ANY if hidden else _FIRST
+        self._name = f"{self._first}{_ANY}*"
         #: Whether a part of the path begins here; of the open braces, whether one began
         #: where they did, and None for those that are characters.
         self._begins = True
@@ -72,7 +77,7 @@ class _Translation:
                 case "*":
                     parts.append(self._stars(begins=begins))
                 case "?":
-                    parts.append(_FIRST if begins else _ANY)
+                    parts.append(self._first if begins else _ANY)
                 case "[":
                     parts.append(self._set(begins=begins))
                 case "{" if self._has_alternatives():
@@ -105,16 +110,17 @@ class _Translation:
             return f"{_ANY}*"
         if self._at - start == 1:
             # Nothing before a dot would leave a name that begins with it.
-            return _NAME if self._pattern.startswith(".", self._at) else f"(?:{_NAME})?"
+            shows = self._pattern.startswith(".", self._at) and not self._hidden
+            return self._name if shows else f"(?:{self._name})?"
         if self._pattern.startswith("/", self._at):
             # More of the same say nothing more.
             while self._pattern.startswith("**/", self._at + 1):
                 self._at += 3
             self._at += 1
             self._begins = True
-            return f"(?:{_NAME}/)*"
+            return f"(?:{self._name}/)*"
         ends = self._at == len(self._pattern) or (self._braces and self._pattern[self._at] in ",}")
-        return f"(?:{_NAME}(?:/{_NAME})*)?" if ends else f"(?:{_NAME})?"
+        return f"(?:{self._name}(?:/{self._name})*)?" if ends else f"(?:{self._name})?"
 
     def _has_alternatives(self) -> bool:
         """Whether the brace before this place is closed, and has a comma of its own: else it is a character."""
@@ -147,7 +153,7 @@ class _Translation:
             return _escape("[")  # it is not closed: a character like others
         self._at = at + 1
         if negated:
-            return f"[^{'/.' if begins else '/'}{''.join(items)}]"
+            return f"[^{'/.' if begins and not self._hidden else '/'}{''.join(items)}]"
         return f"[{''.join(items)}]" if items else _NONE
 
     def _character(self, at: int) -> tuple[str, int]:

@@ -5,6 +5,7 @@ The decider is a guard: when it fails, the call is rejected; and it holds in chi
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
@@ -13,12 +14,18 @@ from attrs import frozen
 from locus.core.messages import ToolCall
 from locus.files import BackendError, virtual_path
 from locus.plugin import Allow, Decision, Hook, Interrupt, Reject, RunContext, hookimpl
-from locus_plugin_filesystem.matching import PathPattern
+from locus_kit.calls import show_call
+from locus_kit.invisible import escape_invisible
+from locus_plugin_filesystem.matching import PathPattern, is_below
 
 if TYPE_CHECKING:
     from locus_plugin_filesystem.settings import FilesystemSettings
 
-__all__ = ["Action", "PermissionsHook", "Rule", "Rules"]
+__all__ = ["Access", "Action", "PermissionsHook", "Rule", "Rules"]
+
+
+class _Matches(Protocol):
+    def matches(self, path: str) -> bool: ...
 
 
 class _HasPath(Protocol):
@@ -32,14 +39,28 @@ Action = Literal["allow", "deny", "ask"]
 Access = Literal["read", "write"]
 
 #: What each tool does to its path.
-_ACCESS: Mapping[str, Access] = {
-    "write_file": "write",
-    "edit_file": "write",
-    "read_file": "read",
-    "ls": "read",
-    "glob": "read",
-    "grep": "read",
+_ACCESS: Mapping[str, tuple[Access, ...]] = {
+    "write_file": ("write",),
+    # What it does comes last. Whether the old text is found says what is in the file.
+    "edit_file": ("read", "write"),
+    "read_file": ("read",),
+    "ls": ("read",),
+    "glob": ("read",),
+    "grep": ("read",),
 }
+
+#: What makes a pattern of a path.
+_WILDCARDS = frozenset("*?[{\\")
+
+
+class _Below:
+    """Matches a path and all that is below it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def matches(self, path: str) -> bool:
+        return is_below(path, self._path)
 
 
 @frozen
@@ -49,12 +70,13 @@ class Rule:
     Args:
         action: what follows where it fits.
         access: what it is about; None = both.
-        pattern: of paths.
+        pattern: of paths. One without wildcards is about that path and all below it; wildcards match names that begin
+            with a dot, which rules have to protect as well as others.
     """
 
     action: Action
     access: Access | None
-    pattern: PathPattern
+    pattern: _Matches
 
     @classmethod
     def of(cls, text: str) -> Rule:
@@ -70,9 +92,20 @@ class Rule:
         if action not in get_args(Action) or not pattern.startswith("/"):
             raise ValueError(f"{text!r} is not a rule; write 'allow|deny|ask [read|write] /pattern'")
         try:
-            return cls(action, access, PathPattern(pattern))  # type: ignore[arg-type]  # it is one of them
+            return cls(action, access, _read_pattern(pattern))  # type: ignore[arg-type]  # it is one of them
         except BackendError as e:
             raise ValueError(f"{text!r} is not a rule: {e}") from e
+
+
+def _read_pattern(pattern: str) -> _Matches:
+    """A pattern in the spelling of the paths that it is matched with."""
+    if not _WILDCARDS.intersection(pattern):
+        return _Below(virtual_path(pattern))
+    pattern = unicodedata.normalize("NFC", pattern)
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise BackendError("invalid_pattern", "no path has a part '..' once it is resolved")
+    return PathPattern("/" + "/".join(parts), hidden=True)
 
 
 class Rules:
@@ -124,16 +157,16 @@ class PermissionsHook(Hook):
     @hookimpl
     def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Decision:
         """Refuse or ask, as the first rule that fits the path says."""
-        access = _ACCESS.get(call.name)
-        if access is None:
-            return Allow()
         try:
             path = virtual_path(call.arguments.get("path", "/"))
         except BackendError:
             return Allow()  # the tool answers with the code
-        action = self._rules.action(path, access)
-        if action == "deny":
-            return Reject(f"permission_denied: a rule forbids to {access} {path}")
-        if action == "ask":
-            return Interrupt(f"May {call.name} {access} {path}?")
+        needed = _ACCESS.get(call.name, ())
+        found = {access: self._rules.action(path, access) for access in needed}
+        for access, action in found.items():
+            if action == "deny":
+                return Reject(f"permission_denied: a rule forbids to {access} {path}")
+        if "ask" in found.values():
+            # What is written counts as well as where.
+            return Interrupt(f"May {call.name} {needed[-1]} {escape_invisible(path)}? {show_call(call)}")
         return Allow()

@@ -34,8 +34,9 @@ class FilesystemSettings:
         backend: another place: ``"plugin:rest"``, a `locus.files.BackendProtocol` or a `locus.files.FileStore`. Without
             ``root`` and ``backend`` the files are in memory and follow the conversation: they are saved with it.
         permissions: ``"ACTION PATTERN"`` or ``"ACTION read|write PATTERN"``, with ``allow``, ``deny`` or ``ask`` as
-            action and a pattern as of the tool ``glob``, which begins with ``/``. The first rule that fits counts; what
-            none fits is allowed.
+            action and a path, which is about all below it, or a pattern as of the tool ``glob``, which here matches
+            names that begin with a dot as well. Both begin with ``/``. The first rule that fits counts; what none fits
+            is allowed.
         max_files: how many files there may be, of those that follow the conversation.
         max_bytes: how much they may hold together.
         max_depth: how many parts a path may have, in any place.
