@@ -39,7 +39,7 @@ ADDED = "graph+"
 
 Reducer = Callable[[Any, Any], Any]
 
-register_value(Message, "locus.message", encode, partial(decode, cls=Message), plain=True)
+register_value(Message, "graph.message", encode, partial(decode, cls=Message), plain=True)
 
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
 #: What needs no look to be known to have a JSON form.
