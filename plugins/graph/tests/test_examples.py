@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from contrib.bench.graph.examples.__main__ import HERE, as_json, count_code
+from contrib.bench.graph.examples.__main__ import HERE
 from contrib.bench.graph.examples.cases import EXAMPLES
 from contrib.bench.graph.examples.ours.run import run_example
+from contrib.bench.side_by_side import as_json, count_code
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -24,3 +24,7 @@ def test_the_compat_path_has_the_names() -> None:
     fields = inspect.signature(compat.SubAgentDef).parameters
     assert list(fields) == ["name", "description", "system_prompt", "tools", "model", "max_iterations"]
     assert (fields["model"].default, fields["max_iterations"].default) == (None, 10)
+
+
+def test_a_definition_is_found_beside_the_factory_too() -> None:
+    assert importlib.import_module("locus.deepagent").SubAgentDef is locus_plugin_subagents.SubAgentDef

@@ -11,6 +11,7 @@ plugin = Plugin(
     hooks=("locus_plugin_subagents.hook:SubagentsHook",),
     settings="locus_plugin_subagents.settings:SubagentsSettings",
     compat_paths={
+        "locus.deepagent:SubAgentDef": "locus_plugin_subagents.definition:SubAgentDef",
         "locus.deepagent.subagent:SubAgentDef": "locus_plugin_subagents.definition:SubAgentDef",
         "locus.deepagent.subagent:task_tool": "locus_plugin_subagents.task:task_tool",
         "locus.hooks.builtin:SubagentsHook": "locus_plugin_subagents.hook:SubagentsHook",

@@ -1,0 +1,1 @@
+"""What deep agents cost, and deepagents' own examples written for both."""
