@@ -161,6 +161,16 @@ async def test_it_sees_no_process_but_its_own_and_no_variable_but_those_it_is_gi
     assert "pytest" not in said.replace(str(tmp_path), "")
 
 
+async def test_the_variables_of_a_command_are_in_no_argument_which_every_user_of_the_machine_can_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHOSEN", "secret-\u00e9\udcff")
+    said = await run_command(tmp_path, "cat /proc/[0-9]*/cmdline; printf '\\n%s' \"$CHOSEN\" | od -c", env=["CHOSEN"])
+    assert "launcher.py" in said
+    assert "secret" not in said.replace("s   e   c   r   e   t", "found")
+    assert r"s   e   c   r   e   t   - 303 251 377" in said
+
+
 # -- limits --------------------------------------------------------------------------------------------
 
 _EAT = """
@@ -352,8 +362,11 @@ async def test_a_command_is_not_begun_where_the_sandbox_can_no_longer_be_built(t
         await made.run("touch began", 5.0)
 
 
-@pytest.mark.parametrize("root", ["/", "~"])
-def test_the_whole_machine_and_the_home_are_refused_as_work_folder(root: str) -> None:
+@pytest.mark.parametrize("root", ["/", "~", "~/..", "~/../.."])
+def test_the_whole_machine_and_what_holds_the_home_are_refused_as_work_folder(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(ConfigError, match="root must be a folder for the agent's work"):
         ShellHook(ShellSettings(root=root))
 
@@ -378,13 +391,13 @@ async def test_a_user_without_privileges_has_the_same_sandbox() -> None:
             "file_size": 64_000_000,
             "processes": 32,
             "scratch": 1_000_000,
-            "env": {"PATH": "/usr/bin:/bin"},
         }
         with subprocess.Popen(
             [_python(), "-I", "-S", launcher, json.dumps(wanted)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={"PATH": "/usr/bin:/bin"},
             user=user,
             extra_groups=None if user is None else [],
         ) as process:

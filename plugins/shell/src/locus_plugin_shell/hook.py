@@ -110,7 +110,7 @@ class ShellHook(Hook):
 
 def _make_root(text: str) -> Path:
     root = Path(text).expanduser().resolve()
-    if root == Path(root.anchor) or root == Path.home().resolve():
+    if Path.home().resolve().is_relative_to(root) or root == Path(root.anchor):
         raise ConfigError(f"shell: root must be a folder for the agent's work, got {str(root)!r}; name one below it")
     try:
         root.mkdir(parents=True, exist_ok=True)

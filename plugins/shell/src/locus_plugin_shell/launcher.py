@@ -190,7 +190,7 @@ def _run_command(wanted: dict[str, Any], output: int) -> NoReturn:
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (most, most))
     _drop_privileges()
-    os.execve("/bin/sh", ["sh", "-c", wanted["command"]], wanted["env"])
+    os.execve("/bin/sh", ["sh", "-c", wanted["command"]], os.environ)
 
 
 # -- the init of the namespace ---------------------------------------------------------------------------
@@ -277,7 +277,10 @@ def _run_first() -> None:
 
 
 def main() -> None:
-    """Run the command that the first argument describes, as JSON."""
+    """Run the command that the first argument describes, as JSON, with the environment of this process.
+
+    Every user of the machine can read arguments; the environment is read by the user who runs this alone.
+    """
     wanted = json.loads(sys.argv[1])
     parent, report, output = os.getppid(), 2, 1
     _run_first()

@@ -76,7 +76,8 @@ class Sandbox:
         """
         out, err = Output(self.settings.output), Output(_REPORT)
         try:
-            ended = await run_process(self.argv(command), env={}, cwd="/", seconds=seconds, out=out, err=err)
+            env = command_environment(self.settings, "/work")
+            ended = await run_process(self.argv(command), env=env, cwd="/", seconds=seconds, out=out, err=err)
         except OSError as e:
             raise SandboxFailed(f"the sandbox could not be started: {e}") from e
         found: dict[str, Any] = {"why": "timeout"} if ended is None else _read_report(err.text().encode())
@@ -86,7 +87,7 @@ class Sandbox:
         return CommandResult(code=found.get("code"), why=why, output=out.text(), omitted=out.gap)
 
     def argv(self, command: str) -> list[str]:
-        """The launcher with its argument, for a command."""
+        """The launcher with its argument, for a command; the environment of the launcher is that of the command."""
         settings = self.settings
         wanted = {
             "command": command,
@@ -95,7 +96,6 @@ class Sandbox:
             "file_size": settings.file_size,
             "processes": settings.processes,
             "scratch": settings.memory // 4,
-            "env": command_environment(settings, "/work"),
         }
         return [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(wanted)]
 
