@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import evolve
+from attrs import evolve, has
 
 from locus import Agent, ConfidenceMet, MaxIterations, TokenLimit, ToolCalled
 from locus.core.errors import ConfigError, closest
@@ -39,6 +39,8 @@ _PARTS: Final = {
 _WRITES: Final = ("write_file", "edit_file")
 #: Keywords that may bring tools when a run begins.
 _LATER: Final = frozenset({"mcp", "plugins", "config"})
+#: Keywords that may bring settings of a part.
+_CONFIGURATION: Final = frozenset({"plugins", "config"})
 
 
 def create_deepagent(
@@ -84,7 +86,8 @@ def create_deepagent(
         grounding: whether what it says is scored against what its tools said, or the settings of the plugin.
         checkpointer: where threads are kept, as for `Agent`.
         enable_filesystem: whether it gets the six tools for files.
-        backend: where they keep files; None = in the run. Not used without ``enable_filesystem``.
+        backend: where they keep files; None = in the run, or where ``filesystem`` says. Not used without
+            ``enable_filesystem``.
         enable_todos: whether it gets a list of todos.
         todo_state: a list of yours; None = one of the run. Not used without ``enable_todos``.
         memory_files: files of instructions, such as ``"~/AGENTS.md"``, that come before the system prompt; one that is
@@ -92,9 +95,9 @@ def create_deepagent(
         subagents: `SubAgentDef` values, to which it may give work with the tool `task`.
         summarize_after_messages: the number of messages from which older ones are summarized; None = never.
         summarize_keep_recent: how many of the newest are then kept as they are.
-        agent_kwargs: further keywords of `Agent`. A ``termination`` is or-ed with the conditions above. ``provenance``
-            is on unless it is given: before a call reaches a target that someone other than the user may have chosen,
-            a person is asked.
+        agent_kwargs: further keywords of `Agent`; settings of a part, such as ``filesystem={"permissions": [...]}``, go
+            with its flag. A ``termination`` is or-ed with the conditions above. ``provenance`` is on unless it is
+            given: before a call reaches a target that someone other than the user may have chosen, a person is asked.
 
     Raises:
         ConfigError: something is misspelled, missing or contradictory; a part that a flag asks for is not installed.
@@ -103,10 +106,10 @@ def create_deepagent(
     own, note = _with_submit_tool(list(tools), submit_tool, schema, agent_kwargs)
     if enable_filesystem:
         _find("backends", "StateBackend", "enable_filesystem")
-        agent_kwargs.setdefault("filesystem", True if backend is None else {"backend": backend})
+        agent_kwargs["filesystem"] = _settings_of("filesystem", agent_kwargs.get("filesystem", True), backend=backend)
     if enable_todos:
         _find("todos", "TodoState", "enable_todos")
-        agent_kwargs.setdefault("todos", True if todo_state is None else {"state": todo_state})
+        agent_kwargs["todos"] = _settings_of("todos", agent_kwargs.get("todos", True), state=todo_state)
     layers: list[object] = []
     if subagents:
         layers.append(_find("subagent", "task_tool", "subagents")(list(subagents), parent_model=model))
@@ -128,8 +131,7 @@ def create_deepagent(
     condition = done | TokenLimit(max_tokens) | MaxIterations(max_iterations)
     given = agent_kwargs.pop("termination", None)
     hook = SubmissionHook(submit_tool, condition=repr(done), schema=schema, note=note, tools=layers)
-    # What it writes there goes nowhere else.
-    notes = _WRITES if enable_filesystem and (backend is None or getattr(backend, "in_memory", False)) else ()
+    notes = _WRITES if enable_filesystem and _is_in_memory(agent_kwargs) else ()
     agent_kwargs["provenance"] = _allow(agent_kwargs.get("provenance", True), (submit_tool, *notes))
     return Agent(
         model,
@@ -153,6 +155,46 @@ def _find(module: str, name: str, keyword: str) -> Any:
         return getattr(import_module(f"{_PATH}.{module}"), name)
     except ImportError as e:
         raise ConfigError(f"{keyword} needs the distribution {_PARTS[keyword]}, which cannot be used: {e}") from e
+
+
+def _settings_of(part: str, given: Any, **own: Any) -> Any:
+    """The settings of a part that a flag asks for: those that its keyword of `Agent` gives, with an object of ours.
+
+    Args:
+        part: its keyword.
+        given: what that keyword is; True where it is not given.
+        own: the object, by the name of the setting; None = nothing.
+
+    Raises:
+        ConfigError: the part is switched off, or the object contradicts a setting.
+    """
+    if given is False or given is None:
+        raise ConfigError(f"enable_{part}=True and {part}={given} contradict each other; leave one of them out")
+    own = {name: value for name, value in own.items() if value is not None}
+    if not own or not (given is True or isinstance(given, Mapping) or has(type(given))):
+        return given  # the kernel says what it must be
+    twice = [name for name in own if _setting(given, name) is not None]
+    if twice:
+        raise ConfigError(f"{part}= has a {twice[0]!r} already; leave it out there, or here")
+    if given is True or isinstance(given, Mapping):
+        return own if given is True else {**given, **own}
+    try:
+        return evolve(given, **own)
+    except ValueError as e:
+        raise ConfigError(f"{part}=: {e}") from e
+
+
+def _setting(given: Any, name: str) -> Any:
+    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+
+
+def _is_in_memory(options: Mapping[str, Any]) -> bool:
+    """Whether files are in the run, or in an object that keeps them in memory: what is written goes nowhere else."""
+    if options.keys() & _CONFIGURATION:
+        return False  # it may say that they are somewhere else
+    given = options["filesystem"]
+    backend = _setting(given, "backend")
+    return _setting(given, "root") is None and (backend is None or getattr(backend, "in_memory", False) is True)
 
 
 def _with_submit_tool(
@@ -183,7 +225,7 @@ def _judge_submissions(given: Any, submit_tool: str) -> Any:
     """The settings of reflexion with which each submission is judged."""
     if given is True:
         return {"after": (submit_tool,)}
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and not isinstance(given.get("after"), str):
         return {**given, "after": (*given.get("after", ()), submit_tool)}
     if isinstance(given, ReflexionSettings):
         return evolve(given, after=(*given.after, submit_tool))
