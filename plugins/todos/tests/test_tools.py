@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from locus_plugin_todos import Todo, TodoState, make_todo_tools
-from locus_plugin_todos.events import TodoChange, find_changes
+from locus_plugin_todos.events import TodoChange, TodoChangedEvent, find_changes
 from locus_plugin_todos.todo import to_json
 
 
@@ -246,3 +246,20 @@ def test_the_same_list_in_another_order_is_not_a_change(todos: list[Todo]) -> No
     assert find_changes(todos, list(todos)) == ()
     if len({todo.content for todo in todos}) == len(todos):
         assert find_changes(todos, todos[::-1]) == ()
+
+
+def test_a_changed_list_is_shown_as_a_list() -> None:
+    changes = [
+        TodoChange("look", "in_progress", "completed"),
+        TodoChange("write\nit", "pending", "in_progress"),
+        TodoChange("check", None, "pending"),
+        TodoChange("ask", "pending", None),
+    ]
+    event = TodoChangedEvent(run_id="r", seq=1, iteration=1, changes=changes, completed=1, total=3)
+    assert event.shown.splitlines() == [
+        "todos: 1 of 3 completed",
+        "  [x] look",
+        "  [>] write it",
+        "  [ ] check",
+        "  [-] ask",
+    ]

@@ -7,7 +7,7 @@ misspelled where a signal is sent shows as a `SignalRefusedEvent`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import Attribute, field, frozen
 
@@ -203,6 +203,8 @@ class DeepagentSubagentSpawnedEvent(Event):
         max_iterations: how often it may ask its model.
     """
 
+    shown: ClassVar[str] = ""
+
     subagent_type: str = _text()
     description_preview: str = _preview(DESCRIPTION_CHARS)
     max_iterations: int = _count()
@@ -220,6 +222,8 @@ class DeepagentSubagentCompletedEvent(Event):
         success: whether there is an answer.
     """
 
+    shown: ClassVar[str] = ""
+
     subagent_type: str = _text()
     output_length: int = _count()
     duration_ms: float = field(validator=number(0))
@@ -236,6 +240,8 @@ class DeepagentTodoAddedEvent(Event):
         status: how far it is.
     """
 
+    shown: ClassVar[str] = ""
+
     content: str = _text()
     status: str = _text()
 
@@ -249,6 +255,8 @@ class DeepagentTodoCompletedEvent(Event):
         content: what was to be done.
         status: ``"completed"``.
     """
+
+    shown: ClassVar[str] = ""
 
     content: str = _text()
     status: str = _text()
@@ -264,6 +272,8 @@ class DeepagentFsWriteEvent(Event):
         byte_count: of what was written, in bytes. A text, or bytes, that is given in its place is counted, in UTF-8.
     """
 
+    shown: ClassVar[str] = ""
+
     path: str = _text()
     byte_count: int = field(converter=_count_bytes, validator=integer(0))
 
@@ -277,6 +287,8 @@ class DeepagentFsReadEvent(Event):
         path: of the file.
         byte_count: of what was read, see `DeepagentFsWriteEvent`.
     """
+
+    shown: ClassVar[str] = ""
 
     path: str = _text()
     byte_count: int = field(converter=_count_bytes, validator=integer(0))

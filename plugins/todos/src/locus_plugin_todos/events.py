@@ -12,6 +12,9 @@ from locus_plugin_todos.todo import COMPLETED, Todo
 
 __all__ = ["TodoChange", "TodoChangedEvent", "find_changes"]
 
+#: The mark before a todo, by its status; a removed todo has no status.
+_MARKS = {COMPLETED: "x", "in_progress": ">", None: "-"}
+
 
 @frozen
 class TodoChange:
@@ -47,6 +50,12 @@ class TodoChangedEvent(Event):
     changes: tuple[TodoChange, ...] = field(default=(), converter=tuple[TodoChange, ...])
     completed: int = 0
     total: int = 0
+
+    @property
+    def shown(self) -> str:
+        """The event as a person reads it: how far the list is, and a line for each change."""
+        lines = [f"  [{_MARKS.get(each.after, ' ')}] {' '.join(each.content.split())}" for each in self.changes]
+        return "\n".join([f"todos: {self.completed} of {self.total} completed", *lines])
 
 
 def find_changes(before: Iterable[Todo], after: Iterable[Todo]) -> tuple[TodoChange, ...]:

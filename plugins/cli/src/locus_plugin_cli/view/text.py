@@ -205,6 +205,11 @@ class TextView:
         self._line(event, f"{event.plugin}: {event.hook} failed: {one_line(event.error)}{rest}", _WARN)
 
     def _other(self, event: Event) -> None:
+        shown = getattr(event, "shown", None)
+        if isinstance(shown, str):
+            if shown:
+                self._line(event, escape_controls(shown), _DIM)
+            return  # "" = what it says is in the lines of other events
         detail = getattr(event, "detail", "")
         if getattr(event, "status", "") == "failed" and isinstance(detail, str) and detail:
             # Why something could not be used is worth its lines.
