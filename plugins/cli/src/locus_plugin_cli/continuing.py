@@ -18,7 +18,6 @@ from locus_plugin_cli.output import say
 from locus_plugin_cli.overview import list_threads
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import restore_options
-from locus_plugin_cli.session import AGENT
 from locus_plugin_cli.text import one_line
 
 __all__ = ["choose_thread", "take_up"]
@@ -33,7 +32,7 @@ def choose_thread(journals: Journals, options: AgentOptions) -> AgentOptions:
     """
     if not options.newest:
         return options
-    query = ThreadQuery(agent_id=AGENT, metadata={FOLDER: folder_mark(Path.cwd())})
+    query = ThreadQuery(agent_id=options.recipe.agent_id, metadata={FOLDER: folder_mark(Path.cwd())})
     found = (info.thread_id for info in journals.run(list_threads(journals.store, query)))
     newest = next((thread for thread in found if parent_thread(thread) is None), None)
     if newest is None:

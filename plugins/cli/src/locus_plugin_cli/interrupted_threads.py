@@ -17,7 +17,7 @@ from locus.journal.listing import parent_thread
 from locus_kit.state import state_folder
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.output import say
-from locus_plugin_cli.session import AGENT
+from locus_plugin_cli.recipe import PlainRecipe, Recipe
 from locus_plugin_cli.text import format_age
 from locus_plugin_cli.thread_store import StoreChoice
 
@@ -30,7 +30,7 @@ _FRESH = timedelta(days=7)
 _REMEMBERED = 400
 
 
-def mention_interrupted(journals: Journals, besides: str | None) -> None:
+def mention_interrupted(journals: Journals, besides: str | None, recipe: Recipe | None = None) -> None:
     """Say on standard error that a run of this command stopped in the middle, once for each time that one does.
 
     If the store cannot be used and was not asked for, that is said instead, and the command goes on without.
@@ -38,14 +38,16 @@ def mention_interrupted(journals: Journals, besides: str | None) -> None:
     Args:
         journals: the store.
         besides: the thread that this command is about, of which nothing needs to be said.
+        recipe: of the agents of this command; None = those of ``locus run``.
 
     Raises:
         StoreError: the store cannot be used, and was asked for.
     """
     if not journals.kept.lasting:
         return
+    recipe = PlainRecipe() if recipe is None else recipe
     try:
-        found = journals.run(_interrupted(journals.store, besides))
+        found = journals.run(_interrupted(journals.store, besides, recipe.agent_id))
     except StoreError as e:
         journals.warn_and_use_memory(e)
         return
@@ -56,7 +58,7 @@ def mention_interrupted(journals: Journals, besides: str | None) -> None:
     if not set(marks) - set(told):
         return
     newest, others = found[0], len(found) - 1
-    words = ["locus", "run", "--thread", newest.thread_id, "--resume"]
+    words = ["locus", recipe.command, "--thread", newest.thread_id, *recipe.resuming]
     if journals.kept.text is not None:
         words += ["--checkpointer", journals.kept.text]
     when = f" {format_age(newest.updated_at)}" if newest.updated_at is not None else ""
@@ -65,12 +67,12 @@ def mention_interrupted(journals: Journals, besides: str | None) -> None:
     _tell([*told, *(mark for mark in marks if mark not in told)])
 
 
-async def _interrupted(store: JournalStore, besides: str | None) -> list[ThreadInfo]:
+async def _interrupted(store: JournalStore, besides: str | None, agent_id: str) -> list[ThreadInfo]:
     """The threads of this command whose run is open and whose process is gone, the newest first."""
     since = datetime.now(UTC) - _FRESH
     return [
         info
-        for info in await store.threads(ThreadQuery(status=("crashed",), agent_id=AGENT))
+        for info in await store.threads(ThreadQuery(status=("crashed",), agent_id=agent_id))
         if info.thread_id != besides and parent_thread(info.thread_id) is None and (info.updated_at or since) >= since
     ]
 

@@ -18,7 +18,9 @@ _OFFERED = {
     "print_text": "output",
     "say": "output",
     "settings_of": "project",
+    "take_turn": "commands.turn",
     "thread_parameters": "options",
+    "turn_parameters": "options",
     "wants_json": "commands.threads.base",
 }
 

@@ -63,7 +63,7 @@ def run_turn(given: CommonOptions, options: AgentOptions, shown: Shown, prompt: 
     project = Project.of(given)
     with open_journals(options, project) as journals:
         if shown == "text":
-            mention_interrupted(journals, options.thread)
+            mention_interrupted(journals, options.thread, options.recipe)
         chosen, project, _ = take_up(journals, choose_thread(journals, options), given, project)
         conversation = _conversation(Session.open(chosen, project, journals), shown)
         return _concluded(conversation, conversation.say(prompt), given, shown)
@@ -83,6 +83,7 @@ def resume_thread(given: CommonOptions, options: AgentOptions, shown: Shown, ans
     """
     answer = parse_answers(answers)
     with Journals(choose_store(options.checkpointer, Project.of(given), needed=True, writes=False)) as journals:
+        options = choose_thread(journals, options)
         thread = options.thread
         if thread is None:
             thread = journals.run(find_resumable(journals.store, answered=answer is not None))
@@ -92,7 +93,7 @@ def resume_thread(given: CommonOptions, options: AgentOptions, shown: Shown, ans
         journals.insist()
         host = journals.found(thread)
         if host.open_node is None:
-            raise NothingToResume(_over(host, thread, journals.kept))
+            raise NothingToResume(_over(host, thread, journals.kept, options.recipe.command))
         if not confirm_imported(host, thread):
             say("nothing was run; `locus threads delete` forgets the thread")
             return status.FAILED
@@ -101,11 +102,11 @@ def resume_thread(given: CommonOptions, options: AgentOptions, shown: Shown, ans
         return _concluded(conversation, conversation.resume(read_added(answer, host.open_questions)), given, shown)
 
 
-def _over(host: JournalHost, thread: str, kept: StoreChoice) -> str:
+def _over(host: JournalHost, thread: str, kept: StoreChoice, command: str) -> str:
     state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
     store = () if kept.text is None else ("--checkpointer", kept.text)
-    command = shlex.join(["locus", "run", "--thread", thread, *store, "PROMPT"])
-    return f"thread {thread!r} {state}: nothing of it is left to do; `{command}` takes the next turn"
+    words = shlex.join(["locus", command, "--thread", thread, *store, "PROMPT"])
+    return f"thread {thread!r} {state}: nothing of it is left to do; `{words}` takes the next turn"
 
 
 def _conversation(session: Session, shown: Shown) -> Conversation:

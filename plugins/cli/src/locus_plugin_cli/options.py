@@ -8,15 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import fields, frozen
+from attrs import field, fields, frozen
 
 from locus.core.errors import ConfigError
 from locus.models import ModelSettings
 from locus.plugins import redact
-from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.common_options import common_options, json_events_option, quiet_option
 from locus_plugin_cli.parameter_types import NOT_BLANK, Amount
+from locus_plugin_cli.recipe import PlainRecipe, Recipe
 
-__all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options", "thread_parameters"]
+__all__ = [
+    "AgentOptions",
+    "agent_options",
+    "answer_option",
+    "checkpointer_option",
+    "resuming_options",
+    "thread_parameters",
+    "turn_parameters",
+]
 
 Command = Callable[..., int]
 
@@ -35,6 +44,7 @@ class AgentOptions:
         no_keep: keep nothing.
         max_iterations: the most model calls of a run.
         temperature, max_tokens, seed: see `ModelSettings`.
+        recipe: how the command makes its agents.
     """
 
     model: str | None = None
@@ -48,6 +58,7 @@ class AgentOptions:
     temperature: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    recipe: Recipe = field(factory=PlainRecipe)
 
     @property
     def model_settings(self) -> ModelSettings:
@@ -88,7 +99,7 @@ class AgentOptions:
         ):
             if value is not None:
                 said += [name, str(value)]
-        return said
+        return [*said, *self.recipe.words()]
 
 
 def agent_options(function: Command) -> Command:
@@ -102,7 +113,7 @@ def resuming_options(function: Command) -> Command:
 
 
 def _packing(function: Command, chosen: Sequence[Callable[[Command], Command]]) -> Command:
-    names = [field.name for field in fields(AgentOptions)]
+    names = [each.name for each in fields(AgentOptions)]
 
     @functools.wraps(function)
     def packed(*args: Any, **given: Any) -> int:
@@ -121,6 +132,15 @@ checkpointer_option: Callable[[Command], Command] = click.option(
     type=NOT_BLANK,
     metavar="PLUGIN:REST",
     help="Where conversations are kept; default: [agent] checkpointer, else a file of yours.",
+)
+
+#: ``--answer``, for every command that can go on with a run that waits.
+answer_option: Callable[[Command], Command] = click.option(
+    "--answer",
+    "answers",
+    metavar="[ID=]TEXT",
+    multiple=True,
+    help="The answer to the question that the run waits for; with ID= when several are open.",
 )
 
 _KEEPING: tuple[Callable[[Command], Command], ...] = (
@@ -148,6 +168,25 @@ _MAKING: tuple[Callable[[Command], Command], ...] = (
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of one answer."),
     click.option("--seed", type=int, metavar="N", help="For providers that can repeat an answer."),
 )
+
+
+@functools.cache
+def turn_parameters() -> tuple[click.Parameter, ...]:
+    """The options of a plugin's command that takes turns with an agent of its own, see `take_turn`.
+
+    They are those of ``locus run``; the common options are among them, and are not passed to the command's function.
+    """
+
+    @click.command()
+    @common_options
+    def shared() -> None:
+        """Hold the options."""
+
+    common = tuple(shared.params)
+    outcome: tuple[Callable[[Command], Command], ...] = (json_events_option, quiet_option, answer_option)
+    for option in (*_MAKING, *_KEEPING, *outcome):
+        option(shared)
+    return (*shared.params[len(common) :], *common)
 
 
 @functools.cache

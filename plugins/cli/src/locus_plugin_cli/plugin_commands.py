@@ -1,9 +1,10 @@
 """Commands that plugins contribute through ``locus_register_commands``.
 
 A value is a click command, or a reference to one (``"package.module:command"``), which spares programs that use
-the plugin as a library the import of click. For commands of their own, the plugins that are switched on are asked. For
-a group of this package that is open to plugins, each installed plugin is asked whose manifest says that it has some:
-``provides={"commands": "package.module"}``, where the module implements the hook.
+the plugin as a library the import of click. The plugins that are switched on are asked, and so is each installed plugin
+whose manifest says that its commands need not be switched on: ``provides={"commands": "package.module"}``, where the
+module implements the hook. A group among these that has the name of a group of this package adds its commands to it,
+where that group is open to plugins.
 """
 
 from __future__ import annotations
@@ -39,21 +40,30 @@ def is_plugin(name: str) -> bool:
 
 
 def load_commands(given: CommonOptions, taken: Collection[str]) -> dict[str, click.Command]:
-    """The commands of the plugins that are switched on, by name; what is wrong is a warning each, and left out.
+    """The commands of plugins outside of groups, by name; what is wrong is a warning each, and left out.
 
     Args:
         given: the common options of the command line.
         taken: names that cannot be contributed.
     """
     try:
-        found, errors = Project.of(given, asks=False).hooks().collect(_HOOK)
+        project = Project.of(given, asks=False)
+        manifests = project.catalogue.manifests()
+        found, errors = project.hooks().collect(_HOOK)
     except LocusError as e:
         # The command that was typed says the same if it concerns it; help must work with a broken configuration.
         _warn(e)
         return {}
     for error in errors:
         _warn(error)
-    return _merge("", ((each.plugin, command) for each in found for command in _commands(each)), taken)
+    active = [(each.plugin, command) for each in found for command in _commands(each)]
+    installed = [
+        (manifest.name, command)
+        for manifest in manifests
+        for command in _offered(manifest)
+        if not (isinstance(command, click.Group) and command.name in taken)  # an addition to a group, see `load_group`
+    ]
+    return _merge("", [*active, *installed], taken)
 
 
 def load_group(given: CommonOptions, group: str, taken: Collection[str]) -> dict[str, click.Command]:
@@ -74,9 +84,16 @@ def load_group(given: CommonOptions, group: str, taken: Collection[str]) -> dict
 
 def _additions(manifest: Plugin, group: str) -> Iterator[tuple[str, click.Command]]:
     """What one plugin adds to a group, each command with the plugin's name."""
+    for command in _offered(manifest):
+        if isinstance(command, click.Group) and command.name == group:
+            yield from ((manifest.name, sub) for sub in command.commands.values())
+
+
+def _offered(manifest: Plugin) -> list[click.Command]:
+    """The commands that an installed plugin offers, switched on or not."""
     reference = manifest.provides.get(_KIND)
     if reference is None:
-        return
+        return []
     try:
         # As if nothing else of the plugin were there: neither its settings nor its other hooks have a part in this.
         source = Plugin(name=manifest.name, api=manifest.api, summary=manifest.summary, hooks=(reference,))
@@ -84,13 +101,10 @@ def _additions(manifest: Plugin, group: str) -> Iterator[tuple[str, click.Comman
         found, errors = HookManager.build(active.plugins).collect(_HOOK)
     except LocusError as e:
         _warn(e)
-        return
+        return []
     for error in errors:
         _warn(error)
-    for each in found:
-        for command in _commands(each):
-            if isinstance(command, click.Group) and command.name == group:
-                yield from ((manifest.name, sub) for sub in command.commands.values())
+    return [command for each in found for command in _commands(each)]
 
 
 def _merge(path: str, found: Iterable[tuple[str, click.Command]], taken: Collection[str]) -> dict[str, click.Command]:

@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import secrets
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from typing import Any
 
 from attrs import evolve
 
+from locus.core.errors import ConfigError
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.plugins import redact
@@ -30,12 +32,16 @@ from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.text import one_line
 from locus_plugin_cli.vetting import find_vetted
 
 __all__ = ["KEY", "options_to_save", "restore_options", "seal"]
 
 #: The key in ``state.metadata``.
 KEY = "locus.cli"
+
+#: The command whose threads name none.
+_PLAIN_COMMAND = "run"
 
 #: The key of the seal.
 _SEAL = "seal"
@@ -61,7 +67,7 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
         model: the model that was chosen, in whatever way: another shell may choose another.
         system: whether this command gave the system prompt. Its text is in the conversation.
     """
-    source = project.config.source
+    source, recipe = project.config.source, options.recipe
     secretive = redact(model) != model
     kept = {
         "model": None if secretive else model,
@@ -74,6 +80,8 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
         "plugins": list(project.switches),
         "config": str(Path(source).absolute()) if source else None,
         "folder": str(Path.cwd()),
+        "command": None if recipe.command == _PLAIN_COMMAND else recipe.command,
+        **{f"{recipe.command}.{name}": value for name, value in recipe.remember().items()},
     }
     return {name: value for name, value in kept.items() if value is not None and value is not False and value != []}
 
@@ -135,9 +143,12 @@ def restore_options(state: AgentState, options: AgentOptions, given: CommonOptio
         given: the common options as they are typed now.
 
     Raises:
-        ConfigError: the configuration file cannot be read, or is wrong.
+        ConfigError: the configuration file cannot be read, or is wrong; another command began the thread.
     """
-    kept = _checked(_trusted(state.metadata.get(KEY)))
+    saved = state.metadata.get(KEY)
+    _check_command(saved, options)
+    trusted = _trusted(saved)
+    kept = _checked(trusted)
     changes: dict[str, Any] = {
         name: kept[name] for name in _PLAIN if getattr(options, name) is None and kept.get(name) is not None
     }
@@ -145,6 +156,7 @@ def restore_options(state: AgentState, options: AgentOptions, given: CommonOptio
         changes["tools"] = kept["tools"]
     if kept["folder"] not in sys.path and any(not tool.endswith(".py") for tool in changes.get("tools", ())):
         sys.path.append(kept["folder"])
+    changes["recipe"] = options.recipe.recall(_of_recipe(trusted, options.recipe.command))
     first = state.messages[0] if state.messages else None
     if options.system is None and kept["system"] and first is not None and first.role is Role.SYSTEM:
         # As it would be typed: a plain "@" at the beginning means a file.
@@ -156,13 +168,36 @@ def _trusted(data: Any) -> Any:
     """The saved options that may be used: without a valid seal, none that load code or name an address."""
     if not isinstance(data, Mapping) or _is_sealed(data):
         return data
+    begun = str(data.get("command") or _PLAIN_COMMAND)
     left = [name for name in ("model", "tools", "plugins", "config") if data.get(name)]
+    left += [f"--{one_line(name)}" for name in _of_recipe(data, begun)]
     if left:
         say(
             f"warning: this thread names its {', '.join(left)}, which are not used, because it was not begun by this "
             "command here; give them as options"
         )
     return {name: value for name, value in data.items() if name in _HARMLESS}
+
+
+def _of_recipe(data: Any, command: str) -> dict[str, Any]:
+    """What is remembered of the recipe of a command."""
+    found: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+    begins = f"{command}."
+    return {name.removeprefix(begins): found[name] for name in found if name.startswith(begins)}
+
+
+def _check_command(data: Any, options: AgentOptions) -> None:
+    """Refuse a thread of another command, which would go on as another agent.
+
+    Raises:
+        ConfigError: it is.
+    """
+    begun = data.get("command", _PLAIN_COMMAND) if isinstance(data, Mapping) else options.recipe.command
+    if begun != options.recipe.command:
+        words = shlex.join(["locus", one_line(str(begun)), "--thread", str(options.thread)])
+        raise ConfigError(
+            f"thread {options.thread!r} was begun by another command, which makes another agent; go on with: {words}"
+        )
 
 
 def _project(kept: Mapping[str, Any], given: CommonOptions) -> Project:

@@ -27,10 +27,7 @@ from locus_plugin_cli.saved_options import KEY, options_to_save, seal
 from locus_plugin_cli.streams import standard
 from locus_plugin_cli.text import one_line
 
-__all__ = ["AGENT", "Session"]
-
-#: The name of the agent of every command: it distinguishes its runs from those of programs in the same store.
-AGENT = "locus-cli"
+__all__ = ["Session"]
 
 #: The kind in a manifest's ``provides``: ``(say) -> context manager``, held while a command runs agents. It may give
 #: a function that gets the error of a run that could not begin, and returns whether to try again.
@@ -102,9 +99,9 @@ class Session:
         Raises:
             ConfigError, PluginError: it cannot be built.
         """
-        agent: Agent[Any, Any] = Agent(
+        agent = self.options.recipe.make(
             self.model,
-            name=AGENT,
+            name=self.options.recipe.agent_id,
             tools=self.tools,
             system_prompt=self.options.system_prompt if system is None else system,
             max_iterations=self.options.max_iterations,
@@ -157,18 +154,21 @@ class Session:
         """The command that takes another turn of this conversation.
 
         Args:
-            more: what follows ``locus run --thread ID``, quoted where needed.
+            more: what follows ``locus run --thread ID`` and the options, quoted where needed.
         """
         switches = [
             word for name in self.project.switches for word in (("--no-plugins",) if name == "no:*" else ("-p", name))
         ]
-        return shlex.join(["locus", "run", "--thread", self.thread, *self.options.words(), *switches, *more])
+        return shlex.join([*self._begin_with(), *self.options.words(), *switches, *more])
 
     def resuming(self, *more: str) -> str:
         """The command that goes on with the open run; the conversation remembers the other options."""
         text = self.journals.kept.text
         store = () if text is None else ("--checkpointer", text)
-        return shlex.join(["locus", "run", "--thread", self.thread, *store, "--resume", *more])
+        return shlex.join([*self._begin_with(), *store, *self.options.recipe.resuming, *more])
+
+    def _begin_with(self) -> tuple[str, ...]:
+        return "locus", self.options.recipe.command, "--thread", self.thread
 
 
 def _ready_model(name: str, project: Project) -> Model:

@@ -21,8 +21,9 @@ from locus_plugin_cli.output import Output, say
 from locus_plugin_cli.overview import list_threads
 from locus_plugin_cli.parameter_types import NOT_BLANK
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.recipe import AGENT
 from locus_plugin_cli.saved_options import restore_options
-from locus_plugin_cli.session import AGENT, Session
+from locus_plugin_cli.session import Session
 from locus_plugin_cli.text import one_line, shorten
 from locus_plugin_cli.thread_store import choose_store
 from locus_plugin_cli.view.base import SilentView

@@ -8,7 +8,7 @@ import click
 
 from locus_plugin_cli.common_options import CommonOptions, common_options, json_events_option, quiet_option
 from locus_plugin_cli.one_turn import Shown, resume_thread, run_turn
-from locus_plugin_cli.options import AgentOptions, agent_options
+from locus_plugin_cli.options import AgentOptions, agent_options, answer_option
 from locus_plugin_cli.prompt_input import read_prompt
 
 __all__ = ["run"]
@@ -24,13 +24,7 @@ __all__ = ["run"]
     is_flag=True,
     help="Go on with the open run of --thread, or the newest there is, instead of a new prompt.",
 )
-@click.option(
-    "--answer",
-    "answers",
-    metavar="[ID=]TEXT",
-    multiple=True,
-    help="With --resume: the answer to the question that the run waits for; with ID= when several are open.",
-)
+@answer_option
 @common_options
 @click.pass_context
 def run(
