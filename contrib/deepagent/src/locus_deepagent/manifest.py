@@ -37,6 +37,7 @@ plugin = Plugin(
     name="deepagent",
     api=(1, 0),
     summary="Puts plugins together: an agent for long work, and a research workflow that checks its own summaries.",
+    provides={"commands": "locus_deepagent.command.registration"},
     compat_paths={
         "locus.deepagent:create_deepagent": "locus_deepagent.factory:create_deepagent",
         "locus.deepagent.factory:create_deepagent": "locus_deepagent.factory:create_deepagent",

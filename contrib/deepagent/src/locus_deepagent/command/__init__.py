@@ -1,0 +1,1 @@
+"""``locus deep``; nothing here is imported by programs that use the library."""
