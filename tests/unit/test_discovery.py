@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 
+import importlib_metadata
 import pytest
 from tests.unit.toy_plugins import Shelf, shelf
 
@@ -45,6 +48,68 @@ def test_a_scan_is_made_once_and_another_catalogue_sees_what_is_new(shelf: Shelf
 
     assert "beacon" not in first.names()
     assert "beacon" in Catalogue().names()
+
+
+def test_a_scan_is_kept_until_the_path_changes(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf.plugin("audit")
+    monkeypatch.setattr(sys, "path", [str(shelf.path)])
+    read_text = importlib_metadata.PathDistribution.read_text
+    files: list[str] = []
+
+    def count(self: importlib_metadata.PathDistribution, filename: str) -> str | None:
+        files.append(filename)
+        return read_text(self, filename)
+
+    def names() -> tuple[tuple[str, ...], int]:
+        files.clear()
+        return Catalogue().names(), len(files)
+
+    monkeypatch.setattr(importlib_metadata.PathDistribution, "read_text", count)
+    # What changed just now may change again at the same time: nothing is kept.
+    assert names()[1] > 0
+    assert names()[1] > 0
+
+    os.utime(shelf.path, (1, 1))
+    assert names()[1] > 0
+    assert names() == (("audit",), 0)
+
+    shelf.plugin("beacon")
+    assert names()[0] == ("audit", "beacon")
+
+    os.utime(shelf.path, (2, 2))
+    assert names()[0] == ("audit", "beacon")
+    shutil.rmtree(shelf.path / "toy_beacon-1.0.dist-info")
+    os.utime(shelf.path, (3, 3))
+    assert names()[0] == ("audit",)
+
+
+def test_a_look_up_that_is_put_in_its_place_is_always_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def look_up(group: str) -> list[object]:
+        asked.append(group)
+        return []
+
+    monkeypatch.setattr(importlib_metadata, "entry_points", look_up)
+    monkeypatch.setattr(sys, "path", [])
+    assert [Catalogue().names(), Catalogue().names()] == [(), ()]
+    assert len(asked) == 2
+
+
+def test_a_finder_of_another_kind_is_always_asked(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Finder(importlib_metadata.MetadataPathFinder):
+        def find_distributions(self, context: object = None) -> list[importlib_metadata.Distribution]:  # type: ignore[override]
+            asked.append(context)
+            return []
+
+    asked: list[object] = []
+    monkeypatch.setattr(sys, "path", [str(shelf.path), "\0", None])
+    monkeypatch.setattr(sys, "meta_path", [Finder()])
+    os.utime(shelf.path, (1, 1))
+    Catalogue().names()
+    before = len(asked)
+    Catalogue().names()
+    assert len(asked) > before
 
 
 def test_a_misspelled_name_comes_with_the_nearest_and_no_advice_to_install_it(shelf: Shelf) -> None:

@@ -6,7 +6,11 @@ A broken plugin is an entry with an error, never an exception for a program that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import field
@@ -24,6 +28,12 @@ else:
 
 #: The group of entry points; the name of each is the plugin's name.
 GROUP = "locus.plugins"
+
+#: A folder that changed in the last seconds may change again without another time: clocks of file systems tick slowly.
+_SETTLED_NS = 3_000_000_000
+
+#: The modules of what looks distributions up in the folders of the path alone.
+_FOLLOW_THE_PATH = frozenset({"importlib_metadata", "_frozen_importlib_external"})
 
 
 @frozen
@@ -190,11 +200,7 @@ class Catalogue:
 
     def _scan(self) -> Mapping[str, tuple[PluginSource, ...]]:
         if self._found is None:
-            by_name: dict[str, list[PluginSource]] = {}
-            # Unlike a walk over all distributions, this leaves out one that another hides earlier on the path.
-            for point in _entry_points():
-                by_name.setdefault(point.name, []).append(PluginSource(point.value, point.dist))
-            self._found = {name: tuple(found) for name, found in by_name.items()}
+            self._found = _find_installed()
         return self._found
 
     def _load(self, name: str) -> Plugin:
@@ -230,10 +236,35 @@ def _item(text: str) -> str:
     return f"{_normalise(distribution)}{colon}{plugin}"
 
 
-def _entry_points() -> Iterable[Any]:
+def _find_installed() -> Mapping[str, tuple[PluginSource, ...]]:
+    """What is installed now. A scan reads a file of every distribution, so it is kept while the path stays as it is."""
     # Looked up each time, unlike a name of a `Lazy`: tests put a list of their own in its place.
-    points: Iterable[Any] = resolve("importlib_metadata:entry_points")(group=GROUP)
-    return points
+    look_up: Callable[..., Iterable[Any]] = resolve("importlib_metadata:entry_points")
+    finders = [each for each in sys.meta_path if hasattr(each, "find_distributions")]
+    path = tuple(map(_state_of, sys.path))
+    settled = max((at for _, at in path), default=0) < time.time_ns() - _SETTLED_NS
+    # Anything else may find other things each time it is asked.
+    known = all(getattr(each, "__module__", "") in _FOLLOW_THE_PATH for each in (look_up, *finders))
+    return (_scan if settled and known else _scan.__wrapped__)(look_up, path)
+
+
+def _state_of(entry: str) -> tuple[str, int]:
+    """An entry of the path, and when it changed, in nanoseconds; 0 where it is not there."""
+    try:
+        place = Path(entry).absolute()
+        return str(place), place.stat().st_mtime_ns
+    except (OSError, TypeError, ValueError):
+        return repr(entry), 0
+
+
+@lru_cache(maxsize=1)
+def _scan(look_up: Callable[..., Iterable[Any]], path: object) -> Mapping[str, tuple[PluginSource, ...]]:
+    """The installed plugins by name; of the path only that it is the same matters."""
+    by_name: dict[str, list[PluginSource]] = {}
+    # Unlike a walk over all distributions, this leaves out one that another hides earlier on the path.
+    for point in look_up(group=GROUP):
+        by_name.setdefault(point.name, []).append(PluginSource(point.value, point.dist))
+    return {name: tuple(found) for name, found in by_name.items()}
 
 
 def _check(manifest: Plugin) -> Plugin | PluginError:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
+from attrs import evolve
+
 from locus.core.errors import ConfigError
 from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileInfo, FileStore, virtual_path
 from locus.plugin import Lazy
@@ -33,6 +35,9 @@ _PLAIN = frozenset({"file_not_found", "is_directory", "permission_denied", "inva
 _ENTRIES = 1_000
 
 _GLOB_SECONDS = 20.0
+
+#: The tools by what they are made of, without a body: that would keep its backend.
+_DESCRIBED: dict[object, Tool[..., Any]] = {}
 
 
 def as_backend(place: object) -> BackendProtocol:
@@ -123,8 +128,12 @@ def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, 
         raise RuntimeError("a backend whose methods are sync returned something to wait for")
 
     body: Callable[..., Any] = answering if is_async else at_once
-    named: ToolOptions = {**options, "name": fn.__name__}
-    return tool(body, **named)
+    # What a tool says of itself is read once: most of what an agent with files takes to build.
+    key = (fn.__name__, is_async, *sorted(options.items()))
+    if key not in _DESCRIBED:
+        named: ToolOptions = {**options, "name": fn.__name__}
+        _DESCRIBED[key] = evolve(tool(body, **named), fn=str)
+    return evolve(_DESCRIBED[key], fn=body)
 
 
 class _Tools:
