@@ -320,12 +320,32 @@ async def test_there_is_an_end_to_files_and_bytes() -> None:
     assert {path: len(text) for path, text in files(result).items()} == {"/a": 6, "/b": 4}
 
 
+async def test_a_child_is_within_the_bounds_of_its_parent() -> None:
+    @tool
+    async def ask_child(ctx: ToolContext) -> str:
+        """Ask the child."""
+        child = agent(*(call("write_file", path=f"/{name}", contents="xxxx") for name in "abc"), "done")
+        return "\n".join(results(await ctx.run_child(child, "go")))
+
+    for bounds, said in (({"max_files": 2}, "at most 2 files"), ({"max_bytes": 9}, "at most 9 bytes in all files")):
+        first = call("write_file", path="/first", contents="")
+        result = await agent(first, call("ask_child"), "done", tools=[ask_child], filesystem=bounds).run("go")
+        assert results(result)[1].splitlines()[-1] == f"permission_denied: quota: {said}"
+        assert sum(map(len, files(result).values())) <= 8
+
+
 async def test_a_path_has_only_so_many_parts() -> None:
     result = await agent(call("write_file", path="/a/b/c", contents=""), "done", filesystem={"max_depth": 2}).run("go")
     assert results(result) == ["invalid_path"]
 
 
-@pytest.mark.parametrize("settings", [{"root": "x", "backend": StateBackend()}, {"backend": 3}, {"max_files": 0}])
+#: Bounds that would not hold, since the files are on a disk.
+UNBOUNDED: list[dict[str, Any]] = [{"root": "x", "max_files": 3}, {"backend": StateBackend(), "max_bytes": 3}]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"root": "x", "backend": StateBackend()}, {"backend": 3}, {"max_files": 0}, *UNBOUNDED]
+)
 def test_settings_that_contradict_themselves_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         agent("x", filesystem=settings)

@@ -185,3 +185,8 @@ async def test_on_the_host_a_command_has_a_time_as_well_and_takes_its_children_a
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         Agent(ScriptedModel("done"), shell=wrong)
+
+
+async def test_a_timeout_that_is_not_a_number_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    result = await agent(tmp_path, call("execute", command="true", timeout=float("nan"))).run("x")
+    assert result.state.tool_executions[0].error == "ValueError: timeout must be a number of seconds, got nan"

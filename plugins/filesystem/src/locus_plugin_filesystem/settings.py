@@ -13,6 +13,8 @@ from locus_plugin_filesystem.permissions import Rule
 
 __all__ = ["FilesystemSettings"]
 
+_MAX_FILES, _MAX_BYTES = 10_000, 100_000_000
+
 
 def _is_place(_: object, attribute: Any, value: Any) -> None:
     if value is not None and not isinstance(value, str | BackendProtocol | FileStore):
@@ -38,23 +40,27 @@ class FilesystemSettings:
             names that begin with a dot as well. Both begin with ``/``. The first rule that fits counts; what none fits
             is allowed.
         max_files: how many files there may be, of those that follow the conversation.
-        max_bytes: how much they may hold together.
+        max_bytes: how much they may hold together. Elsewhere, the place has to have bounds of its own.
         max_depth: how many parts a path may have, in any place.
         offload_chars: a result of another tool with more characters is kept as a file in ``/large_results``, and the
             model gets its beginning and end; None = none is.
 
     Raises:
-        ValueError: ``root`` and ``backend`` are both given, or a value is out of range.
+        ValueError: ``root`` and ``backend`` are both given, or bounds that do not hold there, or a value is out of
+            range.
     """
 
     root: str | os.PathLike[str] | None = field(default=None)
     backend: Any = field(default=None, validator=_is_place)
     permissions: tuple[str, ...] = field(default=(), converter=to_tuple, validator=[strings, _are_rules])
-    max_files: int = field(default=10_000, validator=integer(1))
-    max_bytes: int = field(default=100_000_000, validator=integer(1))
+    max_files: int = field(default=_MAX_FILES, validator=integer(1))
+    max_bytes: int = field(default=_MAX_BYTES, validator=integer(1))
     max_depth: int = field(default=64, validator=integer(1))
     offload_chars: int | None = field(default=80_000, validator=optional(integer(10_000)))
 
     def __attrs_post_init__(self) -> None:
         if self.root is not None and self.backend is not None:
             raise ValueError("root and backend are both given; a directory is a backend, so give one of them")
+        follows = self.root is None and self.backend is None
+        if not follows and (self.max_files, self.max_bytes) != (_MAX_FILES, _MAX_BYTES):
+            raise ValueError("max_files and max_bytes bound files that follow the conversation, not root or a backend")

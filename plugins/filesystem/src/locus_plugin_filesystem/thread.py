@@ -39,6 +39,10 @@ class Quota:
     files: int = 10_000
     bytes: int = 100_000_000
 
+    def within(self, other: Quota) -> Quota:
+        """The lesser of two."""
+        return Quota(min(self.files, other.files), min(self.bytes, other.bytes))
+
     def check(self, base: StateBackend, path: str, size: int, waiting: Mapping[str, int]) -> None:
         """Refuse a file that is too much.
 
@@ -93,13 +97,14 @@ class Turn:
     Args:
         base: the files, which nothing changes until the turn is over.
         calls: what the model asked for, in its order.
-        quota: how much there may be.
+        quota: how much there may be; no more than in the run above, whose files the base has as well.
         above: the place in the turn of the run above, whose turn this one's changes belong to as well.
     """
 
     def __init__(self, base: StateBackend, calls: Iterable[ToolCall], quota: Quota, above: Place | None = None) -> None:
         self.base = base
-        self._quota, self._above = quota, above
+        self.quota: Quota = quota if above is None else quota.within(above.turn.quota)
+        self._above = above
         #: Which call changes a path: the first one that names it.
         self._owners: dict[str, str] = {}
         #: The bytes that the calls before a call write, by path.
@@ -148,7 +153,7 @@ class Turn:
         data = encode(contents)
         self.base.check_save(path)
         self.claim(path, call_id)
-        self._quota.check(self.base, path, len(data), self._waiting.get(call_id, {}))
+        self.quota.check(self.base, path, len(data), self._waiting.get(call_id, {}))
         return data
 
     def compose_edit(self, call_id: str, path: str, old: str, new: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,8 @@ class ShellHook(Hook):
             """
             if len(command.encode("utf-8", "replace")) > _LONGEST or "\0" in command:
                 raise ValueError(f"command must be at most {_LONGEST:,} bytes without NUL; put a long text into a file")
+            if timeout is not None and math.isnan(timeout):
+                raise ValueError("timeout must be a number of seconds, got nan")
             seconds = settings.timeout if timeout is None else min(max(timeout, 0.1), settings.max_timeout)
             left = None if ctx.deadline is None else ctx.deadline - anyio.current_time()
             seconds = seconds if left is None else max(0.0, min(seconds, left))

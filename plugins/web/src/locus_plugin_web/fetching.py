@@ -148,7 +148,7 @@ class Fetcher:
                 if isinstance(found, _Body):
                     return parse_robots(found.data.decode("utf-8", "replace"), PRODUCT)
                 url = found
-        except _Status as e:
+        except BadStatus as e:
             return ALLOW_ALL if e.status < 500 else FORBID_ALL
         return ALLOW_ALL
 
@@ -174,7 +174,7 @@ class Fetcher:
                 if response.status_code in (301, 302, 303, 307, 308) and moved is not None:
                     return str(target.url.join(moved))
                 if response.status_code != 200:
-                    raise _Status(target, response.status_code)
+                    raise BadStatus(target, response.status_code)
                 media_type, charset = _type_of(response)
                 if not cut:
                     _check_type(media_type)
@@ -189,7 +189,7 @@ class Fetcher:
         return _Body(target=target, media_type=media_type, charset=charset, data=data)
 
 
-class _Status(FetchFailed):
+class BadStatus(FetchFailed):
     """The server answered with another status than 200."""
 
     def __init__(self, target: Target, status: int) -> None:
