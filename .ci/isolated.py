@@ -140,7 +140,7 @@ def main(names: list[str]) -> int:
             raise SystemExit(f"no distribution is called {unknown}; there are {sorted(bench.known)}")
         chosen = [each for each in bench.known.values() if (each.name in names if names else each.area != "core")]
         passed = True
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        with ThreadPoolExecutor(max_workers=3) as pool:
             for good, said in pool.map(bench.test, chosen):
                 print(said, flush=True)
                 passed = passed and good
