@@ -24,9 +24,9 @@ import anyio
 from locus import Agent, tool
 from locus.core.journal import Body
 from locus.journal import MemoryStore
+from locus_kit.entry_json import to_bytes, to_json
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.blobs import unpack
-from locus_plugin_sqlite.entry_json import to_bytes, to_json
 from locus_testkit import ScriptedModel, call, never
 
 FIELDS = ("what", "anchor", "ours", "ratio", "goal")

@@ -18,6 +18,7 @@ from locus import Agent, tool
 from locus.core.errors import ConfigError, JournalDamaged, StoreError
 from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended, Claim
+from locus_kit.compression import compress
 from locus_plugin_sqlite import (
     DiskFull,
     FileDamaged,
@@ -31,7 +32,6 @@ from locus_plugin_sqlite import (
     StoreClosed,
 )
 from locus_plugin_sqlite.checks import body_check, row_check
-from locus_plugin_sqlite.compression import compress
 from locus_plugin_sqlite.schema import VERSION
 from locus_testkit import ScriptedModel, call
 

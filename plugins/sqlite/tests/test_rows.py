@@ -17,8 +17,8 @@ from locus.core.journal import BLANK, Body, Outcome, StepId, Transition, delta, 
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal.store import Appended
+from locus_kit.entry_json import from_bytes, from_json, to_bytes, to_json
 from locus_plugin_sqlite import SqliteStore, blobs
-from locus_plugin_sqlite.entry_json import from_bytes, from_json, to_bytes, to_json
 from locus_testkit.machines import JournalStoreMachine
 from locus_testkit.strategies import step_bodies
 

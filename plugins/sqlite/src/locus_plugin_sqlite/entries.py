@@ -10,10 +10,10 @@ from locus.core.errors import JournalError
 from locus.core.journal import Body, Entry, Transition, delta
 from locus.journal import Appended, Claim
 from locus.journal.listing import NEW, About, Progress, about, progress
+from locus_kit.entry_json import to_json
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.claims import find_thread, held_thread
-from locus_plugin_sqlite.entry_json import to_json
 from locus_plugin_sqlite.journal_rows import MASK, SHIFT, Form, Journal, read_journal, read_thread_row
 from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.session import Held, Session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from locus_kit.waiters import Waiter
     from locus_plugin_sqlite.session import Session
-    from locus_plugin_sqlite.waiters import Waiter
 
 __all__ = ["Operation"]
 

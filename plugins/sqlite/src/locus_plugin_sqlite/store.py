@@ -27,6 +27,7 @@ import anyio.to_thread
 
 from locus.core.errors import ConfigError
 from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo, ThreadQuery
+from locus_kit.waiters import make_waiter
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import (
     Appending,
@@ -42,7 +43,6 @@ from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.settings import SqliteSettings, Sync
 from locus_plugin_sqlite.threads import BackingUp, Deleting, Forking, Listing, NextReady, Vacuuming
-from locus_plugin_sqlite.waiters import make_waiter
 from locus_plugin_sqlite.worker import Worker
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from uuid import uuid4
 from locus.core.errors import JournalError, NothingToResume
 from locus.journal import ThreadInfo, ThreadQuery
 from locus.journal.listing import OPEN, Progress, progress, progress_of_fork, status_of, unknown_page
+from locus_kit.entry_json import from_json, to_json
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.claims import busy_error, describe_holder, find_holder
-from locus_plugin_sqlite.entry_json import from_json, to_json
 from locus_plugin_sqlite.errors import EntryDamaged, FileUnusable
 from locus_plugin_sqlite.journal_rows import MASK, SHIFT, ThreadRow, check_absent, check_thread_row, read_thread_row
 from locus_plugin_sqlite.liveness import from_micros, micros
