@@ -34,7 +34,8 @@ from typing import Any
 import anyio
 
 from locus.models import get_model
-from locus_deepagent import (
+from locus_deepagent import create_research_workflow
+from locus_deepagent.research.keys import (
     KEY_CLAIMS,
     KEY_EVIDENCE,
     KEY_GROUNDING_SCORE,
@@ -42,7 +43,6 @@ from locus_deepagent import (
     KEY_REGENERATION_COUNT,
     KEY_REPLAN_COUNT,
     KEY_SUMMARY,
-    create_research_workflow,
 )
 from locus_plugin_grounding import GroundingEvaluator
 from locus_plugin_web import WebSettings, make_web_tools

@@ -20,7 +20,8 @@ from plugins.graph.tests.crashing import Dying
 
 from locus import tool
 from locus.models import ModelRequest
-from locus_deepagent import KEY_CAUSAL_CHAIN, KEY_PROMPT, create_research_workflow
+from locus_deepagent import create_research_workflow
+from locus_deepagent.research.keys import KEY_CAUSAL_CHAIN, KEY_PROMPT
 
 from .scripts import FACT, researcher
 

@@ -155,7 +155,7 @@ def test_a_run_that_was_killed_goes_on_with_what_it_was_begun_with(
     (here / "gate").touch()
 
     refused = locus("run", "--continue", "x")
-    assert refused.status == 2  # of `locus run` there is no conversation here
+    assert refused.status == 2  # `locus run` has no conversation of its own in this folder
     done = process("deep", "--continue")
 
     assert done.status == 0, done.err

@@ -6,6 +6,7 @@ import importlib
 
 import locus_deepagent
 from locus_deepagent.manifest import plugin
+from locus_deepagent.research import keys
 from locus_testkit import PluginContract
 
 
@@ -13,12 +14,14 @@ class TestDeepagent(PluginContract):
     name = "deepagent"
 
 
-def test_the_compat_paths_have_every_name_of_the_package() -> None:
+def test_the_compat_paths_have_every_name_of_the_package_and_every_key() -> None:
+    public = {name: locus_deepagent for name in locus_deepagent.__all__}
+    public |= {name: keys for name in keys.__all__ if name.startswith("KEY_")}
     paths: dict[str, set[str]] = {}
     for offered in plugin.compat_paths:
         path, _, name = offered.partition(":")
         paths.setdefault(path, set()).add(name)
-    assert set.union(*paths.values()) == set(locus_deepagent.__all__)
+    assert set.union(*paths.values()) == set(public)
     for path, names in paths.items():
         for name in names:
-            assert getattr(importlib.import_module(path), name) is getattr(locus_deepagent, name)
+            assert getattr(importlib.import_module(path), name) is getattr(public[name], name)

@@ -1,4 +1,4 @@
-"""A process that is killed in any node of the research workflow: a resume ends as if it had not been."""
+"""A process that is killed in any node of the research workflow: a resume ends as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from locus_deepagent import KEY_CAUSAL_CHAIN, KEY_REPLAN_COUNT
+from locus_deepagent.research.keys import KEY_CAUSAL_CHAIN, KEY_REPLAN_COUNT
 
 pytestmark = pytest.mark.proof
 

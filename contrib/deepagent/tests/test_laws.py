@@ -13,14 +13,6 @@ from hypothesis import strategies as st
 from locus.core import freeze
 from locus.core.state import AgentState
 from locus_deepagent import (
-    KEY_CLAIMS,
-    KEY_EVIDENCE,
-    KEY_GROUNDING_SCORE,
-    KEY_PROMPT,
-    KEY_REGENERATION_COUNT,
-    KEY_REPLAN_COUNT,
-    KEY_SUMMARY,
-    KEY_UNGROUNDED_CLAIMS,
     make_causal_inference_node,
     make_execute_node,
     make_grounding_eval_node,
@@ -30,6 +22,16 @@ from locus_deepagent import (
     route_after_grounding,
 )
 from locus_deepagent.research.evidence import CONCLUSION, Fact, extend
+from locus_deepagent.research.keys import (
+    KEY_CLAIMS,
+    KEY_EVIDENCE,
+    KEY_GROUNDING_SCORE,
+    KEY_PROMPT,
+    KEY_REGENERATION_COUNT,
+    KEY_REPLAN_COUNT,
+    KEY_SUMMARY,
+    KEY_UNGROUNDED_CLAIMS,
+)
 from locus_plugin_graph import END
 from locus_testkit import ScriptedModel
 

@@ -13,6 +13,16 @@ from locus import tool
 from locus.core.errors import ConfigError
 from locus.models import ModelRequest
 from locus_deepagent import (
+    make_causal_inference_node,
+    make_execute_node,
+    make_grounding_eval_node,
+    make_regenerate_summary_node,
+    make_replan_node,
+    make_summarize_node,
+)
+from locus_deepagent.research import keys
+from locus_deepagent.research.execute import RESEARCHER
+from locus_deepagent.research.keys import (
     KEY_CAUSAL_CHAIN,
     KEY_CAUSAL_CONFIDENCE,
     KEY_CAUSAL_HYPOTHESIS,
@@ -28,15 +38,7 @@ from locus_deepagent import (
     KEY_STRUCTURED_OUTPUT,
     KEY_SUMMARY,
     KEY_UNGROUNDED_CLAIMS,
-    make_causal_inference_node,
-    make_execute_node,
-    make_grounding_eval_node,
-    make_regenerate_summary_node,
-    make_replan_node,
-    make_summarize_node,
 )
-from locus_deepagent.research import keys
-from locus_deepagent.research.execute import RESEARCHER
 from locus_plugin_filesystem import StateBackend, make_filesystem_tools
 from locus_testkit import ScriptedModel, call
 
@@ -161,7 +163,7 @@ async def test_reflexion_judges_the_steps_of_the_agent() -> None:
 
 
 async def test_without_a_prompt_there_is_nothing_to_research() -> None:
-    with pytest.raises(ValueError, match="expected a text under 'prompt'"):
+    with pytest.raises(ValueError, match="expected a text to research under 'prompt', got None"):
         await make_execute_node(ScriptedModel("Done."), [look])({})
 
 
@@ -266,7 +268,7 @@ async def test_the_summary_is_made_of_claims_with_their_evidence() -> None:
     assert "[1] Gallium was discovered in 1875." in text
     lines = text.splitlines()
     assert lines.index("[3] [conclusion] In 1875.") < lines.index("[1] Gallium was discovered in 1875.")
-    assert "[1] It is a gas." not in lines  # a line within an item is no item
+    assert "[1] It is a gas." not in lines  # a line inside an item does not count as an item
     assert model.requests[0].output is not None
 
 

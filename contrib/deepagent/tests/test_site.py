@@ -14,7 +14,8 @@ import pytest
 from locus import tool
 from locus.core.messages import Role
 from locus.models import ModelRequest
-from locus_deepagent import (
+from locus_deepagent import create_research_workflow
+from locus_deepagent.research.keys import (
     KEY_CLAIMS,
     KEY_EVIDENCE,
     KEY_GROUNDING_FACTS,
@@ -22,7 +23,6 @@ from locus_deepagent import (
     KEY_PROMPT,
     KEY_REGENERATION_COUNT,
     KEY_SUMMARY,
-    create_research_workflow,
 )
 from locus_testkit import ScriptedModel, call
 from locus_testkit.site import LocalSite, Question, element_questions

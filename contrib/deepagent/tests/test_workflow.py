@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from locus.core.errors import ConfigError, UnknownName
 from locus.journal import MemoryStore
-from locus_deepagent import (
+from locus_deepagent import create_research_workflow, make_summarize_node, route_after_grounding
+from locus_deepagent.research.keys import (
     KEY_CAUSAL_CHAIN,
     KEY_CLAIMS,
     KEY_EVIDENCE,
@@ -23,9 +24,6 @@ from locus_deepagent import (
     KEY_REPLAN_COUNT,
     KEY_STRUCTURED_OUTPUT,
     KEY_SUMMARY,
-    create_research_workflow,
-    make_summarize_node,
-    route_after_grounding,
 )
 from locus_plugin_causal import CausalChain
 from locus_plugin_graph import END, START, NodeCompleteEvent, StateGraph

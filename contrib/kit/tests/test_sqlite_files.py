@@ -23,7 +23,7 @@ from locus_testkit import BackendFeatures, FileStoreContract
 
 _PARTS, _EDITS = 3, 20
 
-#: What one of the processes does: it counts, as often as it is told.
+#: What one of the processes does: it counts, as often as its argument says.
 _COUNT = """
 import sys
 from locus.files import BackendError

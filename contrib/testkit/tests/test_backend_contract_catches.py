@@ -33,7 +33,7 @@ async def is_caught(opened: OpenedBackend | OpenedStore, promise: str) -> bool:
     """Whether a promise fails; a mistake in the broken class itself would be another failure."""
     try:
         await opened.obey(promise)
-    except BaseException as failure:  # noqa: BLE001  # pytest.fail is no Exception
+    except BaseException as failure:  # noqa: BLE001  # pytest.fail raises a BaseException
         return not isinstance(failure, AttributeError | NameError | TypeError)
     return False
 

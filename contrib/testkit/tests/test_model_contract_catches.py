@@ -407,7 +407,7 @@ async def test_promise_fails_for_a_model_that_breaks_it(kind: type[Wrapper], pro
     broken = False
     try:
         await Made(kind).keep(promise)
-    except BaseException as failure:  # noqa: BLE001  # pytest.fail is no Exception
+    except BaseException as failure:  # noqa: BLE001  # pytest.fail raises a BaseException
         broken = not isinstance(failure, AttributeError | NameError | TypeError)
     assert broken
 

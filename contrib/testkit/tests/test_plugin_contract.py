@@ -168,7 +168,7 @@ async def test_promise_fails_for_a_plugin_that_breaks_it(place: Path, what: str)
     broken = False
     try:
         await sample.keep(promise)
-    except BaseException as failure:  # noqa: BLE001  # pytest.fail is no Exception
+    except BaseException as failure:  # noqa: BLE001  # pytest.fail raises a BaseException
         broken = not isinstance(failure, AttributeError | NameError | TypeError)
     assert broken
 

@@ -37,7 +37,7 @@ async def test_law_fails_for_a_store_that_breaks_it(kind: Callable[[], JournalSt
     broken = False
     try:
         await Opened(kind if law in ALONE else share(kind)).obey(law)
-    except BaseException as failure:  # noqa: BLE001  # pytest.fail is no Exception
+    except BaseException as failure:  # noqa: BLE001  # pytest.fail raises a BaseException
         broken = not _is_mistake(failure)
     assert broken
 

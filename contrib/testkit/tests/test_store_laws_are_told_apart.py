@@ -188,7 +188,7 @@ async def find_broken(kind: type[Complete]) -> list[str]:
             await Opened(share(kind)).obey(test)
         except (AttributeError, NameError, TypeError):
             raise  # a mistake in this file
-        except BaseException:  # noqa: BLE001  # pytest.fail is no Exception
+        except BaseException:  # noqa: BLE001  # pytest.fail raises a BaseException
             failed.append(test)
     return failed
 

@@ -1,4 +1,4 @@
-"""A process that is killed at any write of a graph: the run ends as if it had not been, and no effect is doubled."""
+"""A process that is killed at any write of a graph: the run ends as if uninterrupted, and no effect is doubled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed in any write of a run with subagents: it ends as if it had not been, and nothing twice."""
+"""A process that is killed in any write of a run with subagents: it ends as if uninterrupted, nothing done twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of `task`: who runs, what it sees, what comes back, and what is told of it."""
+"""A call of `task`: who runs, what it sees, what comes back, and which events report it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed in any write of an agent with todos: the list is as if it had not been."""
+"""A process that is killed in any write of an agent with todos: the list is as if nothing had happened."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Example(NamedTuple):
         turns: what the model answers, one turn after the other, by the first message of the user to the agent: each
             subagent is another conversation.
         files: what is in the folder at the beginning.
-        told: what must stand in the system prompt of the first agent.
+        told: texts that must be in the system prompt of the first agent.
     """
 
     wanted: dict[str, Any]

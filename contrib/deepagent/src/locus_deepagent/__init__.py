@@ -11,23 +11,6 @@ if TYPE_CHECKING:
     from locus_deepagent.factory import create_deepagent
     from locus_deepagent.research.causes import make_causal_inference_node
     from locus_deepagent.research.execute import make_execute_node
-    from locus_deepagent.research.keys import (
-        KEY_CAUSAL_CHAIN,
-        KEY_CAUSAL_CONFIDENCE,
-        KEY_CAUSAL_HYPOTHESIS,
-        KEY_CLAIMS,
-        KEY_EVIDENCE,
-        KEY_EXECUTE_PROMPT,
-        KEY_GROUNDING_FACTS,
-        KEY_GROUNDING_REASON,
-        KEY_GROUNDING_SCORE,
-        KEY_PROMPT,
-        KEY_REGENERATION_COUNT,
-        KEY_REPLAN_COUNT,
-        KEY_STRUCTURED_OUTPUT,
-        KEY_SUMMARY,
-        KEY_UNGROUNDED_CLAIMS,
-    )
     from locus_deepagent.research.recovery import make_replan_node, route_after_grounding
     from locus_deepagent.research.scoring import make_grounding_eval_node
     from locus_deepagent.research.workflow import create_research_workflow
@@ -35,21 +18,6 @@ if TYPE_CHECKING:
     from locus_deepagent.submission import DeepAgentReport
 
 __all__ = [
-    "KEY_CAUSAL_CHAIN",
-    "KEY_CAUSAL_CONFIDENCE",
-    "KEY_CAUSAL_HYPOTHESIS",
-    "KEY_CLAIMS",
-    "KEY_EVIDENCE",
-    "KEY_EXECUTE_PROMPT",
-    "KEY_GROUNDING_FACTS",
-    "KEY_GROUNDING_REASON",
-    "KEY_GROUNDING_SCORE",
-    "KEY_PROMPT",
-    "KEY_REGENERATION_COUNT",
-    "KEY_REPLAN_COUNT",
-    "KEY_STRUCTURED_OUTPUT",
-    "KEY_SUMMARY",
-    "KEY_UNGROUNDED_CLAIMS",
     "DeepAgentReport",
     "create_deepagent",
     "create_research_workflow",
@@ -69,23 +37,6 @@ __getattr__, __dir__ = exports(
         "locus_deepagent.submission": ("DeepAgentReport",),
         "locus_deepagent.research.causes": ("make_causal_inference_node",),
         "locus_deepagent.research.execute": ("make_execute_node",),
-        "locus_deepagent.research.keys": (
-            "KEY_CAUSAL_CHAIN",
-            "KEY_CAUSAL_CONFIDENCE",
-            "KEY_CAUSAL_HYPOTHESIS",
-            "KEY_CLAIMS",
-            "KEY_EVIDENCE",
-            "KEY_EXECUTE_PROMPT",
-            "KEY_GROUNDING_FACTS",
-            "KEY_GROUNDING_REASON",
-            "KEY_GROUNDING_SCORE",
-            "KEY_PROMPT",
-            "KEY_REGENERATION_COUNT",
-            "KEY_REPLAN_COUNT",
-            "KEY_STRUCTURED_OUTPUT",
-            "KEY_SUMMARY",
-            "KEY_UNGROUNDED_CLAIMS",
-        ),
         "locus_deepagent.research.recovery": (
             "make_replan_node",
             "route_after_grounding",

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import anyio
-import anyio.to_thread
 import msgspec
 from attrs import evolve
 
@@ -27,12 +24,11 @@ from locus_plugin_oci.journals import Appending, Journals
 from locus_plugin_oci.logs import Logs
 from locus_plugin_oci.objects import Objects, Place
 from locus_plugin_oci.settings import OciSettings
+from locus_plugin_oci.threaded import Threaded
 from locus_plugin_oci.threads import Threads
 from locus_plugin_oci.worker import Worker, in_event_loop, wait_for
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from locus.core.journal import Transition
     from locus.core.state import AgentState
     from locus.journal import Posted
@@ -54,7 +50,7 @@ class _Engine:
         self.worker = Worker(self.journals.session, f"locus-oci {place.bucket}")
 
 
-class OCIBucketBackend:
+class OCIBucketBackend(Threaded[_Engine]):
     """Journals in a bucket of OCI Object Storage, shared by any number of stores, processes and machines.
 
     An append is one request: the thread's head is rewritten if it is still the version that was read
@@ -103,14 +99,7 @@ class OCIBucketBackend:
         )
         self._place = checked_place(bucket, prefix, self.settings)
         self.bucket, self.prefix = bucket, self._place.prefix.rstrip("/")
-        self._closed = False
-        self._engine, self._dropped = self._start()
-
-    def _start(self) -> tuple[_Engine, weakref.finalize[[], OCIBucketBackend]]:
-        engine = _Engine(self._place, self.settings)
-        dropped = weakref.finalize(self, engine.worker.stop)
-        dropped.atexit = False  # the worker sees to that itself
-        return engine, dropped
+        super().__init__(partial(_Engine, self._place, self.settings))
 
     def __repr__(self) -> str:
         return f"OCIBucketBackend({self.bucket!r}, prefix={self.prefix!r})"
@@ -118,11 +107,7 @@ class OCIBucketBackend:
     # -- the thread ---------------------------------------------------------------------------------
 
     def _begin(self, work: Callable[[_Engine], Coroutine[Any, Any, T]]) -> Future[T]:
-        if self._engine.worker.pid != os.getpid() and not self._closed:
-            # After a fork: the thread is there no more.
-            self._dropped.detach()
-            self._engine, self._dropped = self._start()
-        engine = self._engine
+        engine = self._running()
         future = engine.worker.submit(lambda: work(engine))
         if future is None:
             raise StoreClosed(f"the store of bucket {self.bucket!r} was closed; make another one", store="oci")
@@ -269,24 +254,6 @@ class OCIBucketBackend:
             ThreadBusy: a live worker holds it.
         """
         return await self._do(lambda engine: engine.threads.delete(thread_id, head))
-
-    # -- closing ------------------------------------------------------------------------------------
-
-    async def aclose(self) -> None:
-        """Finish what was begun and give every thread back; closing again does nothing."""
-        self._closed = True
-        self._dropped.detach()
-        self._engine.worker.stop()
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._engine.worker.join)
-
-    async def __aenter__(self) -> OCIBucketBackend:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _entries(self, thread_id: str, batches: Sequence[Batch], after: int = 0) -> tuple[Entry, ...]:
         """Decoded where they are wanted: the store's thread has others to serve."""

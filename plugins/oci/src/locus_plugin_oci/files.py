@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import unquote
-
-import anyio
-import anyio.to_thread
 
 from locus.files import BackendError, FileContent, FileInfo, virtual_path
 from locus_plugin_oci.bucket import checked_place
@@ -18,10 +14,8 @@ from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import StoreClosed
 from locus_plugin_oci.objects import ANY, ObjectInfo, Objects, OutcomeUnknown, Place
 from locus_plugin_oci.settings import OciSettings
+from locus_plugin_oci.threaded import Threaded
 from locus_plugin_oci.worker import Worker, wait_for
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = ["OCIBucketFiles", "make"]
 
@@ -39,7 +33,7 @@ class _Engine:
         self.worker = Worker(self.objects.session, f"locus-oci files {place.bucket}")
 
 
-class OCIBucketFiles:
+class OCIBucketFiles(Threaded[_Engine]):
     """Whole files in a bucket of OCI Object Storage, one object each, named by its path behind the prefix.
 
     A save with a version is a ``PUT`` with ``if-match``: of two processes that edit a file one wins, the other one
@@ -62,24 +56,13 @@ class OCIBucketFiles:
         self.settings = settings or OciSettings()
         self._place = checked_place(bucket, prefix, self.settings)
         self.bucket, self.prefix = bucket, self._place.prefix.rstrip("/")
-        self._closed = False
-        self._engine, self._dropped = self._start()
-
-    def _start(self) -> tuple[_Engine, weakref.finalize[[], OCIBucketFiles]]:
-        engine = _Engine(self._place, self.settings)
-        dropped = weakref.finalize(self, engine.worker.stop)
-        dropped.atexit = False  # the worker sees to that itself
-        return engine, dropped
+        super().__init__(partial(_Engine, self._place, self.settings))
 
     def __repr__(self) -> str:
         return f"OCIBucketFiles({self.bucket!r}, prefix={self.prefix!r})"
 
     async def _do(self, work: Callable[[Objects], Coroutine[Any, Any, T]]) -> T:
-        if self._engine.worker.pid != os.getpid() and not self._closed:
-            # After a fork: the thread is there no more.
-            self._dropped.detach()
-            self._engine, self._dropped = self._start()
-        engine = self._engine
+        engine = self._running()
         future = engine.worker.submit(lambda: work(engine.objects))
         if future is None:
             raise StoreClosed(f"the files of bucket {self.bucket!r} were closed; open them again", store="oci")
@@ -172,24 +155,6 @@ class OCIBucketFiles:
             return sorted(found, key=lambda info: info.path)
 
         return await self._do(listed)
-
-    # -- closing ------------------------------------------------------------------------------------
-
-    async def aclose(self) -> None:
-        """Finish what was begun; closing again does nothing."""
-        self._closed = True
-        self._dropped.detach()
-        self._engine.worker.stop()
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._engine.worker.join)
-
-    async def __aenter__(self) -> OCIBucketFiles:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 async def _missing(objects: Objects, path: str) -> BackendError:

@@ -82,7 +82,7 @@ class _Execute:
         values = {**values, **update}
         prompt = read_text(values, KEY_EXECUTE_PROMPT) or read_text(values, KEY_PROMPT)
         if not prompt.strip():
-            raise ValueError(f"there is nothing to research: expected a text under {KEY_PROMPT!r}")
+            raise ValueError(f"expected a text to research under {KEY_PROMPT!r}, got {values.get(KEY_PROMPT)!r:.80}")
         replan = read_count(values, KEY_REPLAN_COUNT)
         await emit(EV_RESEARCH_EXECUTE_STARTED, prompt_preview=prompt, replan=replan)
         result = await (self.agent.run(prompt) if ctx is None else ctx.run_child(self.agent, prompt))

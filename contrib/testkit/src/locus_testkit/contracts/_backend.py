@@ -13,6 +13,7 @@ import pytest
 from attrs import frozen
 
 from locus.files import BackendError, BackendProtocol, FileInfo, GrepMatch
+from locus_testkit.contracts._handles import close_handle, opening
 from locus_testkit.contracts.base import Contract
 
 __all__ = ["BackendFeatures", "BackendPromises", "Files", "OpenFiles", "await_call"]
@@ -126,28 +127,13 @@ class BackendPromises(Contract):
 
     async def close_backend(self, backend: BackendProtocol) -> None:
         """Close a handle: awaits its ``aclose()`` or calls its ``close()`` where it has one."""
-        close = getattr(backend, "aclose", None) or getattr(backend, "close", None)
-        if close is not None:
-            closed = close()
-            if inspect.isawaitable(closed):
-                await closed
+        await close_handle(backend)
 
     @pytest.fixture
     async def open_files(self, tmp_path: Path) -> AsyncIterator[OpenFiles]:
         """Opens handles on this test's place; all are closed at its end."""
-        opened: list[BackendProtocol] = []
-        folder = tmp_path / "files"
-        folder.mkdir()
-
-        async def one_more() -> Files:
-            made = self.make_backend(folder)
-            backend = await made if inspect.isawaitable(made) else made
-            opened.append(backend)
-            return Files(backend)
-
-        yield one_more
-        for backend in opened:
-            await self.close_backend(backend)
+        async with opening(tmp_path / "files", self.make_backend, self.close_backend, Files) as one_more:
+            yield one_more
 
     @pytest.fixture
     async def files(self, open_files: OpenFiles) -> Files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from locus.files import BackendError, FileContent, FileInfo, FileStore
 from locus_testkit.contracts._backend import BackendFeatures, await_call
 from locus_testkit.contracts._backend_paths import ODD_PATHS
+from locus_testkit.contracts._handles import close_handle, opening
 from locus_testkit.contracts.base import Contract
 from locus_testkit.contracts.features import needs
 
@@ -89,28 +89,13 @@ class FileStoreContract(Contract):
 
     async def close_files(self, store: FileStore) -> None:
         """Close a handle: awaits its ``aclose()`` or calls its ``close()`` where it has one."""
-        close = getattr(store, "aclose", None) or getattr(store, "close", None)
-        if close is not None:
-            closed = close()
-            if inspect.isawaitable(closed):
-                await closed
+        await close_handle(store)
 
     @pytest.fixture
     async def open_store(self, tmp_path: Path) -> AsyncIterator[_OpenStore]:
         """Opens handles on this test's place; all are closed at its end."""
-        opened: list[FileStore] = []
-        folder = tmp_path / "files"
-        folder.mkdir()
-
-        async def one_more() -> _Store:
-            made = self.make_files(folder)
-            store = await made if inspect.isawaitable(made) else made
-            opened.append(store)
-            return _Store(store)
-
-        yield one_more
-        for store in opened:
-            await self.close_files(store)
+        async with opening(tmp_path / "files", self.make_files, self.close_files, _Store) as one_more:
+            yield one_more
 
     @pytest.fixture
     async def store(self, open_store: _OpenStore) -> _Store:
