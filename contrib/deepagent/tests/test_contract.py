@@ -15,7 +15,7 @@ class TestDeepagent(PluginContract):
 
 
 def test_the_compat_paths_have_every_name_of_the_package_and_every_key() -> None:
-    public = {name: locus_deepagent for name in locus_deepagent.__all__}
+    public = dict.fromkeys(locus_deepagent.__all__, locus_deepagent)
     public |= {name: keys for name in keys.__all__ if name.startswith("KEY_")}
     paths: dict[str, set[str]] = {}
     for offered in plugin.compat_paths:

@@ -23,8 +23,8 @@ from locus_plugin_oci.format import Batch
 from locus_plugin_oci.journals import Appending, Journals
 from locus_plugin_oci.logs import Logs
 from locus_plugin_oci.objects import Objects, Place
+from locus_plugin_oci.ownership import Threaded
 from locus_plugin_oci.settings import OciSettings
-from locus_plugin_oci.threaded import Threaded
 from locus_plugin_oci.threads import Threads
 from locus_plugin_oci.worker import Worker, in_event_loop, wait_for
 

@@ -13,8 +13,8 @@ from locus_plugin_oci.bucket import checked_place
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import StoreClosed
 from locus_plugin_oci.objects import ANY, ObjectInfo, Objects, OutcomeUnknown, Place
+from locus_plugin_oci.ownership import Threaded
 from locus_plugin_oci.settings import OciSettings
-from locus_plugin_oci.threaded import Threaded
 from locus_plugin_oci.worker import Worker, wait_for
 
 __all__ = ["OCIBucketFiles", "make"]
