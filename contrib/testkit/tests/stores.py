@@ -14,7 +14,7 @@ from attrs import evolve
 from locus.core.journal import Body
 from locus.journal import Appended, Claim, JournalStore, MemoryStore
 from locus.journal.store import Posted, ThreadInfo, ThreadQuery
-from locus_testkit import JournalStoreContract, StoreFeatures
+from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
 
 __all__ = ["LAWS", "Begun", "Complete", "Opened", "at_once", "law_of", "share"]
 
@@ -56,7 +56,8 @@ class Complete(MemoryStore):
     """Journals in memory, with leases that run out when a test says so."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.clock = FakeClock()
+        super().__init__(clock=self.clock)
         self.lapsed: set[str] = set()
 
     def holder(self, thread_id: str) -> str:
@@ -71,7 +72,9 @@ class Complete(MemoryStore):
     async def claim(self, thread_id: str, worker: str) -> Claim:
         is_abandoned = self.holder(thread_id) in self.lapsed
         if is_abandoned:
-            self._threads[thread_id].held = None
+            held, self._threads[thread_id].held = self._threads[thread_id].held, None
+            assert held is not None
+            held.watch.lose()
         return evolve(await super().claim(thread_id, worker), is_abandoned=is_abandoned)
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
@@ -112,7 +115,8 @@ class Opened(JournalStoreContract):
         kind: makes a handle.
     """
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True)
+    patience = 0.1
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True)
 
     def __init__(self, kind: Callable[[], JournalStore]) -> None:
         self.kind = kind
@@ -120,6 +124,10 @@ class Opened(JournalStoreContract):
     async def expire(self, store: JournalStore, claim: Claim) -> None:
         assert isinstance(store, Complete)
         await store.expire(claim)
+
+    async def pass_time(self, store: JournalStore, seconds: float) -> None:
+        assert isinstance(store, Complete)
+        store.clock.advance(seconds)
 
     async def obey(self, test: str) -> None:
         """Run one test of the contract."""

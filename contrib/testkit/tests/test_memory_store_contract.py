@@ -8,16 +8,22 @@ from typing import Any
 
 import anyio.lowlevel
 
-from locus.journal import MemoryStore
+from locus.journal import JournalStore, MemoryStore
 from locus_kit.snapshots import SnapshotAdapter
-from locus_testkit import JournalStoreContract, StoreFeatures
+from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
 
 
 class TestMemoryStore(JournalStoreContract):
     """Journals in memory."""
 
+    features = StoreFeatures(queue=True, signals=True)
+    clock = FakeClock()
+
     def make_store(self, folder: Path) -> MemoryStore:
-        return MemoryStore()
+        return MemoryStore(clock=self.clock)
+
+    async def pass_time(self, store: JournalStore, seconds: float) -> None:
+        self.clock.advance(seconds)
 
 
 class TestLatestStore(JournalStoreContract):

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from locus.journal.history import read_history as read_history
     from locus.journal.host import JournalHost as JournalHost
     from locus.journal.memory import MemoryStore as MemoryStore
+    from locus.journal.queue import PRIORITIES as PRIORITIES
+    from locus.journal.queue import Offer as Offer
+    from locus.journal.queue import QueueDepth as QueueDepth
+    from locus.journal.queue import QueueStore as QueueStore
     from locus.journal.recovery import LIMITS as LIMITS
+    from locus.journal.signals import Signal as Signal
+    from locus.journal.signals import Watch as Watch
     from locus.journal.store import Appended as Appended
     from locus.journal.store import Claim as Claim
     from locus.journal.store import JournalStore as JournalStore
@@ -32,6 +38,8 @@ _MODULES = {
     "locus.journal.host": ("JournalHost",),
     "locus.journal.memory": ("MemoryStore",),
     "locus.journal.recovery": ("LIMITS",),
+    "locus.journal.queue": ("PRIORITIES", "Offer", "QueueDepth", "QueueStore"),
+    "locus.journal.signals": ("Signal", "Watch"),
     "locus.journal.store": (
         "Appended",
         "Claim",

@@ -13,19 +13,27 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import anyio
 from attrs import define, field
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.frozen import frozen
 from locus.core.journal import Body, Entry, Transition
+from locus.journal.effects import Clock, SystemClock
 from locus.journal.listing import about, about_state, page, progress, progress_of_fork, status_of
+from locus.journal.memory_queue import Places
 from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from locus.core.state import AgentState
+    from locus.journal.queue import Offer, QueueDepth
+    from locus.journal.signals import Signal, Watch
     from locus.journal.store import ThreadQuery
+
+#: Seconds between two looks of a worker that waits for an offer.
+_POLL = 0.02
 
 
 @frozen
@@ -35,6 +43,7 @@ class Holder:
     token: str
     worker: str
     since: datetime
+    watch: Watch
 
 
 @define(slots=True)
@@ -98,13 +107,16 @@ class MemoryStore:
 
     Args:
         history: False to keep the newest state of each thread only: no replay, no time travel, no fork.
+        clock: tells from when a thread may be offered to a worker; the machine's when None.
+        lease: seconds after which an offer is made again whose worker says nothing.
     """
 
     #: Memory folds as fast as it reads.
     snapshot_every = None
 
-    def __init__(self, *, history: bool = True) -> None:
+    def __init__(self, *, history: bool = True, clock: Clock | None = None, lease: float = 30.0) -> None:
         self.keeps_history = history
+        self._places = Places((clock or SystemClock()).now, lease)
         self._threads: dict[str, Thread] = {}
         self._lock = Lock()
         self._changes = 0
@@ -133,11 +145,12 @@ class MemoryStore:
                 thread = self._threads[thread_id] = Thread()
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
-            thread.held = Holder(uuid4().hex, worker, datetime.now(UTC))
+            shown = _show(thread_id, thread, uuid4().hex)
+            thread.held = Holder(shown.token, worker, datetime.now(UTC), shown.watch)
             thread.moved_at = thread.held.since
             thread.created_at = thread.created_at or thread.moved_at
             self._change(thread)
-            return _show(thread_id, thread, thread.held.token)
+            return shown
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add entries, all or none."""
@@ -254,11 +267,73 @@ class MemoryStore:
             if head is not None and thread.head != head:
                 return False
             del self._threads[thread_id]
+            self._places.forget(thread_id)
             for other in self._threads.values():
                 if other.forked_from == thread_id:
                     other.forked_from = thread.forked_from
             self._changed = None
             return True
+
+    # -- the queue --------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        thread_id: str,
+        bodies: Sequence[Body],
+        *,
+        queue: str,
+        priority: int = 0,
+        not_before: datetime | None = None,
+    ) -> bool:
+        """Begin a thread, and put it into a queue."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is not None and (thread.head or thread.held is not None):
+                return False
+            thread = self._threads[thread_id] = Thread(bodies=list(bodies), writers=[(1, uuid4().hex)])
+            thread.created_at = thread.moved_at = datetime.now(UTC)
+            self._change(thread)
+            self._places.submit(thread_id, queue, priority, not_before)
+            return True
+
+    async def take(self, queues: Sequence[str], worker: str, wait: float = 0.0) -> Offer | None:
+        """The next offer of these queues; looks every 20 ms."""
+        until = anyio.current_time() + wait
+        while (found := self._places.take(queues)) is None:
+            left = until - anyio.current_time()
+            if left <= 0:
+                break
+            await anyio.sleep(min(left, _POLL))
+        return found
+
+    async def signal(self, thread_id: str, signal: Signal) -> bool:
+        """Leave a signal at a thread; the run that holds it is shown it at once."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            kept = None if thread is None else self._places.signal(thread_id, signal)
+            if kept is not None and thread is not None and thread.held is not None:
+                thread.held.watch.signal(kept)
+            return kept is not None
+
+    async def signals(self, thread_id: str) -> tuple[Signal, ...]:
+        """The signals of a thread that were not forgotten."""
+        return self._places.signals(thread_id)
+
+    async def forget_signals(self, claim: Claim, n: int) -> bool:
+        """Forget those up to a number."""
+        with self._lock:
+            is_held = self._thread_of(claim) is not None
+            if is_held:
+                self._places.signals(claim.thread_id, after=n)
+            return is_held
+
+    async def depth(self, queue: str) -> QueueDepth:
+        """What is in a queue."""
+        return self._places.depth(queue)
+
+    async def queues(self) -> tuple[str, ...]:
+        """The queues with something in them."""
+        return self._places.queues()
 
 
 def _show(thread_id: str, thread: Thread, token: str) -> Claim:

@@ -13,6 +13,7 @@ from attrs import field
 
 from locus.core.errors import JournalDamaged
 from locus.core.frozen import frozen
+from locus.journal.signals import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +61,7 @@ class Claim:
         entries: the entries after the snapshot, oldest first.
         is_abandoned: whether the worker that held the thread last is gone and did not give it back, where the store
             knows. Of a run that has ended, the end may be unreported then.
+        watch: where the store says what it finds out about the claim by itself: that it was lost, and signals.
     """
 
     thread_id: str
@@ -68,6 +70,7 @@ class Claim:
     snapshot: Snapshot | None = None
     entries: tuple[Entry, ...] = field(default=(), repr=False)
     is_abandoned: bool = False
+    watch: Watch = field(factory=Watch, eq=False, repr=False)
 
 
 @frozen(kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
+import anyio
 import pytest
 from attrs import frozen
 
@@ -45,6 +46,8 @@ class StoreFeatures:
         post: it can begin an append and return (`PostingStore`).
         queries: it records how each thread is and what it is about, and lists by that (`ThreadQuery`).
         forks: it can fork a thread; needs ``history``. A store that cannot says so with a `JournalError`.
+        queue: it hands threads to workers (`QueueStore`).
+        signals: it brings signals to runs in other processes; needs ``queue``.
     """
 
     history: bool = True
@@ -56,6 +59,8 @@ class StoreFeatures:
     queries: bool = True
     forks: bool = True
     post: bool = False
+    queue: bool = False
+    signals: bool = False
 
 
 @pytest.mark.anyio
@@ -63,6 +68,8 @@ class StoreContract(Contract):
     """The fixtures of the laws."""
 
     features: ClassVar[StoreFeatures] = StoreFeatures()
+    #: Seconds within which a store that finds something out by itself must have said so.
+    patience: ClassVar[float] = 60.0
 
     def make_store(self, folder: Path) -> JournalStore | Awaitable[JournalStore]:
         """A handle on the store of this test; may be a coroutine function.
@@ -88,6 +95,17 @@ class StoreContract(Contract):
         raise NotImplementedError(
             f"{type(self).__name__} declares the feature leases and needs expire(self, store, claim)"
         )
+
+    async def pass_time(self, store: JournalStore, seconds: float) -> None:
+        """Let time pass for the store (feature ``queue``): sleeps. A store with a clock of its own advances that.
+
+        A store that goes by the clock of a machine should be made with a lease of a second or two.
+
+        Args:
+            store: one of the handles of the test.
+            seconds: how long.
+        """
+        await anyio.sleep(seconds)
 
     async def abandon(self, store: JournalStore, claim: Claim) -> None:
         """Free the thread of a worker that died: its lease runs out, or, without leases, it is released for it."""

@@ -17,6 +17,8 @@ from locus_testkit.contracts._law_8_time import TimeLaws
 from locus_testkit.contracts._law_9_bounds import BoundLaws
 from locus_testkit.contracts._law_10_ack import AckLaws
 from locus_testkit.contracts._posts import PostLaws
+from locus_testkit.contracts._queue import QueueLaws
+from locus_testkit.contracts._signals import SignalLaws
 from locus_testkit.contracts._store import OpenStore, StoreFeatures
 from locus_testkit.contracts._store_forks import ForkLaws
 from locus_testkit.contracts._store_listing import ListingLaws
@@ -28,6 +30,8 @@ __all__ = ["JournalStoreContract", "OpenStore", "StoreFeatures"]
 
 # pytest collects from the last base to the first: the report lists the laws in their order.
 class JournalStoreContract(
+    SignalLaws,
+    QueueLaws,
     RetentionLaws,
     ForkLaws,
     ListingLaws,
