@@ -22,6 +22,7 @@ SIGNATURES = {
     "locus_register_commands": (),
     "locus_register_reflect_policies": (),
     "locus_register_prices": (),
+    "locus_check_tools": ("tools",),
     "locus_run_session": ("run",),
     "locus_decide_tool_call": ("call", "run"),
     "locus_label_result": ("call", "result", "run"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from locus import Agent, Hook, Reject, ToolContext, ToolStartEvent, tool
-from locus.core.errors import InterruptMismatch
+from locus.core.errors import ConfigError, InterruptMismatch
 from locus.core.messages import ToolCall
 from locus.hooks.builtin import ApprovalHook as CompatHook
 from locus.journal import MemoryStore
@@ -52,9 +52,18 @@ async def test_the_settings_say_by_patterns_which_calls_are_asked_about(settings
     assert {each.tool_name for each in result.interrupts} == set(asked)
 
 
-@pytest.mark.parametrize("pattern", ["write_file ", "WRITE_FILE", "write", "file"])
+@pytest.mark.parametrize("pattern", ["write_file [!x]", "[W]RITE_FILE", "writ[e]", "[f]ile"])
 async def test_a_pattern_is_the_whole_name_in_its_case(pattern: str) -> None:
     assert (await agent(WRITE, approval={"tools": [pattern]}).run("x")).stop_reason == "NoToolCalls"
+
+
+@pytest.mark.parametrize("setting", ["tools", "except_tools"])
+@pytest.mark.parametrize("name", ["wirte_file", "write_file ", "WRITE_FILE", "write", "file"])
+def test_a_name_of_no_tool_is_refused_when_the_agent_is_built(setting: str, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown tool in approval.{setting} {name!r}"):
+        agent(WRITE, approval={setting: ["write_file", name]})
+    with pytest.raises(ConfigError, match=f"unknown tool in approval.{setting} {name!r}"):
+        Agent(ScriptedModel("x"), tools=[write_file], hooks=[ApprovalHook(ApprovalSettings(**{setting: (name,)}))])
 
 
 async def test_the_hook_alone_is_the_same() -> None:

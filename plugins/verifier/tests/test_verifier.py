@@ -116,7 +116,7 @@ async def test_which_tools_claim_the_end_can_be_said() -> None:
     bodies = Bodies()
     await played(SUBMIT, WORK, SUBMIT, "Ok.", bodies=bodies, verifier={"check": worked, "tools": ["submit"]})
     assert bodies.ran == ["work a", "submit 42"]
-    result, events, _ = await played(SUBMIT, terminal_tools={"submit"}, verifier={"check": worked, "tools": ["other"]})
+    result, events, _ = await played(SUBMIT, terminal_tools={"submit"}, verifier={"check": worked, "tools": ["work"]})
     assert (summarise(events), result.reports["verifier"].verdict) == ([], "")
 
 

@@ -14,6 +14,7 @@ from locus.core.errors import ConfigError, closest
 from locus.models import output_schema as make_output_schema
 from locus.tools import ToolRegistry
 from locus_deepagent.submission import SubmissionHook, make_submit_tool
+from locus_kit.tool_names import make_optional
 from locus_plugin_conversation import SummarizingManager
 from locus_plugin_provenance import ProvenanceSettings, ToolRule
 from locus_plugin_reflexion import ReflexionSettings
@@ -125,14 +126,14 @@ def create_deepagent(
     done: TerminationCondition = ToolCalled(submit_tool)
     if reflexion:
         done = done & ConfidenceMet(min_confidence)
-        agent_kwargs["reflexion"] = _judge_submissions(reflexion, submit_tool)
+        agent_kwargs["reflexion"] = _judge_submissions(reflexion, make_optional(submit_tool))
     else:
         note = note or f"reflexion is off, so nothing sets a confidence: the first {submit_tool!r} ends the run"
     condition = done | TokenLimit(max_tokens) | MaxIterations(max_iterations)
     given = agent_kwargs.pop("termination", None)
     hook = SubmissionHook(submit_tool, condition=repr(done), schema=schema, note=note, tools=layers)
     notes = _WRITES if enable_filesystem and _is_in_memory(agent_kwargs) else ()
-    agent_kwargs["provenance"] = _allow(agent_kwargs.get("provenance", True), (submit_tool, *notes))
+    agent_kwargs["provenance"] = _allow(agent_kwargs.get("provenance", True), (make_optional(submit_tool), *notes))
     return Agent(
         model,
         tools=own,
@@ -222,7 +223,12 @@ def _with_submit_tool(
 
 
 def _judge_submissions(given: Any, submit_tool: str) -> Any:
-    """The settings of reflexion with which each submission is judged."""
+    """The settings of reflexion with which each submission is judged.
+
+    Args:
+        given: as `create_deepagent` got them.
+        submit_tool: a pattern: a plugin may bring the tool, or nothing does, which the report says.
+    """
     if given is True:
         return {"after": (submit_tool,)}
     if isinstance(given, Mapping) and not isinstance(given.get("after"), str):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from fnmatch import fnmatchcase
 from typing import final
 
 from attrs import field, frozen
@@ -55,7 +56,7 @@ class AfterTool:
     """Reflect after an iteration in which one of these tools succeeded.
 
     Args:
-        names: of the tools.
+        names: of the tools, or patterns of them.
     """
 
     names: tuple[str, ...] = field(validator=strings)
@@ -65,7 +66,7 @@ class AfterTool:
         for execution in reversed(state.tool_executions):
             if execution.iteration != state.iteration:
                 return None
-            if execution.succeeded and execution.tool_name in self.names:
+            if execution.succeeded and any(fnmatchcase(execution.tool_name, name) for name in self.names):
                 return f"{execution.tool_name} was called"
         return None
 

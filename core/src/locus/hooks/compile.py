@@ -270,8 +270,8 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
     function = impl.function if method is None else method
     _refuse_generators(function if info.family == "session" else inspect.unwrap(function), label, entry.name)
     is_async = _is_async(function)
-    if is_async and info.family in ("register", "result"):
-        when = "while an agent is built" if info.family == "register" else "after a run"
+    if is_async and info.family in ("register", "check", "result"):
+        when = "after a run" if info.family == "result" else "while an agent is built"
         raise HookSpecError(entry.name, f"{label} is async; it is called {when} and must be sync")
     if is_async and info.family == "session":
         raise HookSpecError(

@@ -29,8 +29,9 @@ else:
     session_tools = Lazy("locus.tools.session_tools")
     definition = Lazy("locus.tools.definition")
 
-#: The hook that opens a session.
+#: The hook that opens a session, and the one that hears which tools there are.
 RUN_SESSION = "locus_run_session"
+CHECK_TOOLS = "locus_check_tools"
 
 #: Seconds that a session gets to close.
 CLOSING = 10.0
@@ -54,10 +55,10 @@ class RunSessions:
         hooks: the hooks of its agent.
     """
 
-    __slots__ = ("_group", "_impls", "_run", "_sessions")
+    __slots__ = ("_checks", "_group", "_impls", "_run", "_sessions")
 
     def __init__(self, run: SessionRun, hooks: HookTable) -> None:
-        self._run, self._impls = run, hooks.impls(RUN_SESSION)
+        self._run, self._impls, self._checks = run, hooks.impls(RUN_SESSION), hooks.impls(CHECK_TOOLS)
         self._group: TaskGroup | None = None
         self._sessions: tuple[_Session, ...] = ()
 
@@ -85,7 +86,17 @@ class RunSessions:
         self._run.registry = self._run.registry.with_tools(*session_tools.restore(state, live))
         if not (resumed or ends):
             self._run.registry.require(state.terminal_tools, "terminal tool")
+            await self._check_tools()
         return state
+
+    async def _check_tools(self) -> None:
+        health, failed = self._run.health, []
+        for check in self._checks:
+            try:
+                check.call(self._run.registry)
+            except Exception as e:  # noqa: BLE001  # a server that is down may be all there is to it
+                failed.append(health.record(check, e, isolated=True))
+        await health.emit(failed)
 
     async def _open(self) -> tuple[SessionTool, ...]:
         self._run.hold_back()

@@ -8,6 +8,11 @@ Register: what a plugin contributes to an agent.
 Called once, synchronously, while the agent is built. A plugin that raises here, or returns what is not
 asked for, is not activated at all and reported. None means "nothing".
 
+Check: whether an agent has what a plugin's settings name.
+
+Called once, synchronously, when an agent is built. What it raises is the error of building the agent. Where plugins
+bring tools when a run begins, it is called at the beginning of each run instead, and one that raises is reported.
+
 Session: what a plugin holds open for as long as a run is under way, and the tools that come of it.
 
 A plain function that gives an async context manager, such as one made with `contextlib.asynccontextmanager`. It is
@@ -75,6 +80,7 @@ if TYPE_CHECKING:
     from locus.models.prices import PriceSource
     from locus.models.protocol import ModelRequest, ModelResponse
     from locus.tools.definition import Tool
+    from locus.tools.registry import ToolRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,8 +91,8 @@ class HookInfo:
 
     Args:
         name: such as ``"locus_on_think"``.
-        family: ``"register"``, ``"session"``, ``"observe"``, ``"decide"``, ``"review"``, ``"wrap"``, ``"result"`` or
-            ``"node"``.
+        family: ``"register"``, ``"check"``, ``"session"``, ``"observe"``, ``"decide"``, ``"review"``, ``"wrap"``,
+            ``"result"`` or ``"node"``.
         arguments: the names of its arguments, in the order in which the loop passes them.
         lifetime: since when it exists, and when it goes.
         function: the specification itself; its docstring says what the hook is for.
@@ -172,6 +178,17 @@ def locus_register_prices() -> Iterable[PriceSource] | None:
     provider does not say itself what it cost, in order, until one knows; then comes the model's own ``price``. Also
     once, with a usage of two tokens, when an agent with a ``CostLimit`` is built. One that raises knows nothing, and
     is reported.
+    """
+
+
+# --- check ------------------------------------------------------------------------------------------
+
+
+@_hook("check")
+def locus_check_tools(tools: ToolRegistry) -> None:
+    """All tools of the agent. Raise `ConfigError` if a setting names one that does not exist.
+
+    Those of child runs are not among them.
     """
 
 

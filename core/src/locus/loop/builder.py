@@ -17,7 +17,7 @@ from locus.core.protocols import AnyOf, has_all_of
 from locus.core.state import AgentState
 from locus.hooks.context import ConversationManager
 from locus.hooks.manager import HookManager
-from locus.hooks.sessions import RUN_SESSION
+from locus.hooks.sessions import CHECK_TOOLS, RUN_SESSION
 from locus.journal.effects import InProcess, SystemClock
 from locus.journal.store import JournalStore
 from locus.loop.budget import agent_condition
@@ -73,6 +73,8 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
     terminal = frozenset(options.terminal_tools or ())
     if not manager.table.impls(RUN_SESSION):  # a session brings tools when a run begins
         tools.require(terminal, "terminal tool")
+        for check in manager.table.impls(CHECK_TOOLS):
+            check.call(tools)
     policies = [c.value for c in contributed.get("locus_register_reflect_policies", ())]
     store = _store(options, configured, settings, catalogue)
     model = _model(options, configured, settings, catalogue)

@@ -7,7 +7,9 @@ from attrs import evolve
 from locus.core.messages import ToolCall
 from locus.core.state import AgentState
 from locus.plugin import Decision, Hook, Interrupt, Option, RunContext, StashKey, hookimpl
+from locus.tools import ToolRegistry
 from locus_kit.calls import show_call
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_approval.report import ApprovalReport
 from locus_plugin_approval.settings import ApprovalSettings
 
@@ -37,6 +39,12 @@ class ApprovalHook(Hook):
 
     def __init__(self, settings: ApprovalSettings | None = None) -> None:
         self.settings = ApprovalSettings() if settings is None else settings
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        check_tool_names(self.settings.tools, tools, "approval.tools")
+        check_tool_names(self.settings.except_tools, tools, "approval.except_tools")
 
     @hookimpl
     async def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Decision | None:

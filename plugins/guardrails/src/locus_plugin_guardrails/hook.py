@@ -18,6 +18,8 @@ from locus.core.messages import Block, Message, TextBlock, ToolCall
 from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Accept, Allow, Cancel, Hook, Interrupt, Option, Reject, Revise, RunContext, StashKey, hookimpl
+from locus.tools import ToolRegistry
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_guardrails.events import GuardrailEvent
 from locus_plugin_guardrails.inspection import Inspection, characters
 from locus_plugin_guardrails.report import Tally
@@ -61,6 +63,12 @@ class GuardrailsHook(Hook):
         self._scanner = Scanner(self.settings.in_force)
         allowed = [word for words in self.settings.topics.allow.values() for word in words]
         self._allowed = words_finder(allowed) if allowed else None
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        for rule in self.settings.in_force:
+            check_tool_names(rule.tools, tools, f"the rule {rule.name!r} of guardrails")
 
     # -- the user's turn ------------------------------------------------------------------------------
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from locus.core.errors import UnknownName
 from locus.core.messages import ToolCall
 from locus.core.state import AgentState
 from locus.plugin import Allow, Decision, Event, Hook, Interrupt, Option, Reject, RunContext, StashKey, hookimpl
+from locus.tools import ToolRegistry
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_provenance.events import TaintedCallEvent
 from locus_plugin_provenance.policy import find_reasons
 from locus_plugin_provenance.report import ProvenanceReport
@@ -39,6 +42,18 @@ class ProvenanceHook(Hook):
     def locus_register_events(self) -> list[type[Event]]:
         """The plugin's own event."""
         return [TaintedCallEvent]
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        check_tool_names(self.settings.tools, tools, "provenance.tools")
+        for name, rule in self.settings.tools.items():
+            tool = tools.get(name)
+            if tool is None:
+                continue
+            for target in rule.targets or ():
+                if target not in tool.spec.properties:
+                    raise UnknownName(f"parameter in provenance.tools.{name}.targets", target, tool.spec.properties)
 
     @hookimpl
     async def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Decision:

@@ -11,6 +11,8 @@ from locus.core.errors import JournalError, LocusError
 from locus.core.events import ReflectEvent
 from locus.core.state import AgentState
 from locus.plugin import Hook, StashKey, hookimpl
+from locus.tools import ToolRegistry
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_reflexion.events import ReflectionFailedEvent
 from locus_plugin_reflexion.lessons import add_lesson, recall_lessons
 from locus_plugin_reflexion.reflection import Reflection, ReflexionReport
@@ -56,6 +58,11 @@ class ReflexionHook(Hook):
     def locus_register_reflect_policies(self) -> list[ReflectPolicy]:
         """When to reflect."""
         return [self.reflector.policy]
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        check_tool_names(self.reflector.settings.after, tools, "reflexion.after")
 
     @hookimpl
     async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState | None:

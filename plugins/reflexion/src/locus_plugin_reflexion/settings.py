@@ -26,7 +26,8 @@ class ReflexionSettings:
     Args:
         interval: reflect after every so many iterations; None, or 0 in a file, only after a tool error and when the
             calls go in circles, which are reasons to reflect in any case.
-        after: names of tools; an iteration in which one of them succeeded is judged as well, whatever the interval.
+        after: names of tools, or patterns of them (``submit_*``); an iteration in which one of them succeeded is judged
+            as well, whatever the interval.
         judge: ``"model"`` asks a model; ``"rules"`` asks no model, see `judge_by_rules`.
         model: the judge, ``"provider:model"``; None = the agent's own model.
         timeout: seconds after which a judge's answer is no longer waited for; None = as long as the run may take.

@@ -11,6 +11,8 @@ from locus.core.errors import BudgetExceeded, ModelError
 from locus.core.messages import Message, Role, ToolCall
 from locus.models import Model, ModelRequest, ModelSettings
 from locus.plugin import Allow, Cancel, Decision, Hook, Interrupt, Reject, RunContext, StashKey, hookimpl
+from locus.tools import ToolRegistry
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_steering.case import arguments_text, case, instructions, user_request
 from locus_plugin_steering.events import SteeringEvent
 from locus_plugin_steering.report import SteeringReport
@@ -46,6 +48,12 @@ class SteeringHook(Hook):
         given = given if judge is None else evolve(given, judge=judge)
         self.settings = given if policy is None else evolve(given, policy=policy)
         self._instructions = Message(Role.SYSTEM, instructions(self.settings.policy))
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        check_tool_names(self.settings.always, tools, "steering.always")
+        check_tool_names(self.settings.never, tools, "steering.never")
 
     @hookimpl
     async def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Decision:

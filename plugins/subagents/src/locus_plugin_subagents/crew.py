@@ -7,6 +7,7 @@ from typing import Any
 
 from locus import Agent
 from locus.models import Model
+from locus_kit.tool_names import find_child_tools
 from locus_plugin_subagents.definition import SubAgentDef
 
 __all__ = ["MAX_DEPTH", "Crew"]
@@ -48,6 +49,12 @@ class Crew:
     def names(self) -> list[str]:
         """The names, sorted."""
         return sorted(self._definitions)
+
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The tools of all of them, and of subagents of theirs."""
+        tools = [tool for each in self._definitions.values() for tool in each.tools]
+        return find_child_tools(tools) | {tool.name for tool in tools}
 
     def get(self, name: str) -> SubAgentDef | None:
         """The definition of that name, or None."""

@@ -11,6 +11,7 @@ from locus.core.errors import ToolError
 from locus.models import Model
 from locus.plugin import Lazy
 from locus.tools import Tool
+from locus_kit.tool_names import add_child_tools
 from locus_plugin_subagents.crew import Crew
 from locus_plugin_subagents.definition import MAX_DESCRIPTION, SubAgentDef
 
@@ -112,6 +113,7 @@ def make_task(crew: Crew, find_agent: Callable[[SubAgentDef], Agent[Any, Any]]) 
         return answer
 
     object.__setattr__(task, "_subagent_catalog", crew.catalogue)
+    add_child_tools(task, crew.tool_names)
     return task
 
 

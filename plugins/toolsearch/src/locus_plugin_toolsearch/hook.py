@@ -12,7 +12,8 @@ from attrs import evolve
 from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
-from locus.tools import ToolSpec
+from locus.tools import ToolRegistry, ToolSpec
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_toolsearch.events import ToolsOfferedEvent
 from locus_plugin_toolsearch.index import Index, Indexes, Match
 from locus_plugin_toolsearch.minilm import MiniLM, check, is_usable
@@ -58,6 +59,11 @@ class ToolSearchHook(Hook):
     def locus_register_events(self) -> list[type[Event]]:
         """The plugin's own event."""
         return [ToolsOfferedEvent]
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        check_tool_names(self.settings.pinned, tools, "toolsearch.pinned")
 
     @hookimpl
     def locus_register_tools(self) -> list[object]:

@@ -12,6 +12,8 @@ from locus.core import encode_data
 from locus.core.messages import Message, Role, ToolCall
 from locus.core.state import AgentState
 from locus.plugin import Accept, Allow, Decision, Event, Hook, Reject, Revise, StashKey, hookimpl
+from locus.tools import ToolRegistry
+from locus_kit.tool_names import check_tool_names
 from locus_plugin_verifier.checks import Checks
 from locus_plugin_verifier.events import VerifierEvent
 from locus_plugin_verifier.outcome import NAME, Outcome, Record, VerifierReport
@@ -62,6 +64,11 @@ class VerifierHook(Hook):
     def locus_register_events(self) -> list[type[Event]]:
         """The plugin's own event."""
         return [VerifierEvent]
+
+    @hookimpl
+    def locus_check_tools(self, tools: ToolRegistry) -> None:
+        """Refuse names of tools that do not exist."""
+        check_tool_names(self.settings.tools, tools, "verifier.tools", patterns=False)
 
     # -- answers ----------------------------------------------------------------------------------
 

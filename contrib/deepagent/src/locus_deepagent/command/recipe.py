@@ -16,6 +16,7 @@ from locus.models import Model
 from locus.plugins import Catalogue, Layer, load, plugin_settings
 from locus.tools import ToolRegistry
 from locus_deepagent.factory import create_deepagent
+from locus_kit.tool_names import make_optional
 from locus_plugin_filesystem import FilesystemBackend, make_filesystem_tools
 from locus_plugin_subagents import general_purpose
 
@@ -138,7 +139,9 @@ class DeepRecipe:
         if asked:
             approval, configured = settings.of("approval", "--approve"), "approval" in config.plugin_settings
             known = approval.tools if configured else ()
-            parts["approval"] = evolve(approval, tools=None if known is None else (*known, *asked))
+            # Which of them there are depends on the options.
+            names = None if known is None else tuple(make_optional(n) if n in _TOOLS else n for n in (*known, *asked))
+            parts["approval"] = evolve(approval, tools=names)
         return create_deepagent(
             model=model,
             tools=own,
