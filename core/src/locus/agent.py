@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from attrs import evolve
+
 from locus.core.lazy import Lazy
 from locus.options import AgentKeywords, Deps, Out, RunOptions
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from locus import threads as thread_views
     from locus.core.labels import Label
     from locus.core.termination import TerminationCondition
+    from locus.journal.store import JournalStore
     from locus.loop import builder
     from locus.loop.context import SegmentContext
     from locus.loop.input import Prompt
@@ -81,6 +84,12 @@ class Agent(AgentKeywords[Deps, Out]):
     def runtime(self) -> AgentRuntime:
         """What it runs on: model, tools, hooks, router, store."""
         return self._runtime
+
+    def with_checkpointer(self, store: JournalStore) -> Agent[Deps, Out]:
+        """The same agent, which keeps its threads in another store; for a worker, whose store is named elsewhere."""
+        made: Agent[Deps, Out] = object.__new__(type(self))
+        object.__setattr__(made, "_runtime", evolve(self._runtime, store=store))
+        return made
 
     # -- running ----------------------------------------------------------------------------------
 

@@ -49,6 +49,13 @@ class StoreChoice:
         """Journals that end with this command."""
         return cls(store=MemoryStore(), name="memory", lasting=False)
 
+    @classmethod
+    def of(cls, store: JournalStore) -> StoreChoice:
+        """The store that a program gave its agent: a file is named by its path."""
+        path = getattr(store, "path", None)
+        text = str(path) if isinstance(path, Path) else None
+        return cls(store=store, name=text or type(store).__name__, text=text, asked=True)
+
 
 def choose_store(
     text: str | None, project: Project, *, keep: bool = True, needed: bool = False, writes: bool = True

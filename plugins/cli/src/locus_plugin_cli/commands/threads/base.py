@@ -9,6 +9,7 @@ import click
 from attrs import evolve
 
 from locus import Agent
+from locus.journal import JournalStore
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.listing import DEFAULT_LIMIT, print_threads
 from locus_plugin_cli.common_options import CommonOptions, common_options, json_lines_option
@@ -19,9 +20,9 @@ from locus_plugin_cli.parameter_types import NOT_BLANK
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.thread_store import choose_store
+from locus_plugin_cli.thread_store import StoreChoice, choose_store
 
-__all__ = ["make_agent", "open_journals", "threads", "wants_json", "with_store"]
+__all__ = ["make_agent", "open_journals", "pass_on", "threads", "wants_json", "with_store"]
 
 _JSON, _STORE = "locus.threads.json", "locus.threads.checkpointer"
 
@@ -59,7 +60,7 @@ def threads(
     otherwise. Its title is how its first prompt begins; `locus threads show ID` tells what happened and what it cost.
     """
     if ctx.invoked_subcommand is not None:
-        ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer
+        pass_on(ctx, checkpointer=checkpointer, as_json=as_json)
         return status.OK
     with open_journals(ctx, checkpointer) as journals:
         return print_threads(journals, as_json=as_json, limit=limit, search=search)
@@ -78,23 +79,33 @@ def _list(ctx: click.Context, *, as_json: bool, limit: int | None, search: str |
         return print_threads(journals, as_json=wants_json(ctx, as_json=as_json), limit=limit, search=search)
 
 
+def pass_on(ctx: click.Context, *, checkpointer: str | None, as_json: bool) -> None:
+    """Let the commands of a group know what was given before their names."""
+    ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer
+
+
 def wants_json(ctx: click.Context, *, as_json: bool) -> bool:
     """Whether ``--json`` was given, before or behind the command."""
     return as_json or bool(ctx.meta.get(_JSON))
 
 
-def open_journals(ctx: click.Context, checkpointer: str | None, *, writes: bool = False) -> Journals:
+def open_journals(
+    ctx: click.Context, checkpointer: str | None, *, writes: bool = False, store: JournalStore | None = None
+) -> Journals:
     """The store that a command is about.
 
     Args:
         ctx: the command's.
         checkpointer: ``--checkpointer`` after the command; it may come before it as well.
         writes: a thread may be added to it.
+        store: the one of a program's agent, for where the command line names none; None = look further.
 
     Raises:
         ConfigError, PluginError: no store is configured, or it cannot be made.
     """
     text = checkpointer if checkpointer is not None else ctx.meta.get(_STORE)
+    if text is None and store is not None:
+        return Journals(StoreChoice.of(store))
     return Journals(choose_store(text, Project.of(ctx.ensure_object(CommonOptions)), needed=True, writes=writes))
 
 

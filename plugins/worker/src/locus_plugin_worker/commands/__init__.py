@@ -1,0 +1,1 @@
+"""The commands; nothing here is imported by programs that use the library."""

@@ -1,0 +1,199 @@
+"""The commands in one process, on a store that both sides of it share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugins.cli.tests.conftest import Locus
+
+
+@pytest.fixture
+def store(here: Path) -> tuple[str, str]:
+    """``--checkpointer`` and a store in memory, which the commands of a test share, and no other test has."""
+    return "--checkpointer", f"toy:{here.parent.name}"
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_what_is_submitted_is_run_by_a_worker(locus: Locus, store: tuple[str, str]) -> None:
+    submitted = locus("submit", "Charge it.", "--agent", "shop:agent", *store)
+    thread = submitted.out.strip()
+
+    assert (submitted.status, submitted.out) == (0, f"{thread}\n")
+    assert [line.partition(":")[0] for line in submitted.lines] == ["locus", "locus"]
+    assert f"locus worker shop:agent {' '.join(store)}" in submitted.err
+    assert f"locus runs watch {thread} {' '.join(store)}" in submitted.err
+
+    (queued,) = rows(locus("runs", "--json", *store).out)
+    assert (queued["state"], queued["agent"], queued["title"]) == ("queued", "shop", "Charge it.")
+    (depth,) = rows(locus("queues", "--json", *store).out)
+    assert (depth["queue"], depth["ready"], depth["held"], depth["workers"]) == ("agent.shop", 1, 0, 0)
+    assert "no worker looks at agent.shop" in locus("queues", *store).err
+
+    worked = locus("worker", "shop:agent", "--until-idle", *store)
+    assert worked.status == 0
+    assert f"take    {thread} in agent.shop" in worked.out
+    assert f"done    {thread}" in worked.out
+
+    (ended,) = rows(locus("runs", "--json", *store).out)
+    assert (ended["thread_id"], ended["state"]) == (thread, "ended")
+    assert locus("queues", "--json", *store).out == ""
+
+
+def test_a_worker_tells_programs_what_it_does(locus: Locus, store: tuple[str, str]) -> None:
+    thread = json.loads(locus("submit", "Charge it.", "-a", "shop:agent", "--json", *store).out)["thread_id"]
+
+    notices = rows(locus("worker", "shop:agent", "--until-idle", "--json", *store).out)
+
+    assert [each["kind"] for each in notices] == ["started", "taken", "done", "stopped"]
+    assert [each["thread_id"] for each in notices] == ["", thread, thread, ""]
+
+
+def test_a_run_is_watched_to_its_end(locus: Locus, store: tuple[str, str]) -> None:
+    thread = locus("submit", "Charge it.", "-a", "shop:agent", *store).out.strip()
+    locus("worker", "shop:agent", "--until-idle", *store)
+
+    watched = locus("runs", "watch", thread, *store)
+
+    assert watched.status == 0
+    assert watched.out.splitlines() == [
+        "submitted: Charge it.",
+        "began: Charge it.",
+        "-> charge(cents=5)",
+        "<- charge: 5 cents charged",
+        "It is paid.",
+        "ended: NoToolCalls",
+    ]
+    kinds = [each["kind"] for each in rows(locus("runs", "watch", thread, "--json", *store).out)]
+    assert kinds == ["queued", "began", "called", "returned", "said", "ended"]
+    shown = locus("runs", *store, "show", thread)
+    assert shown.out.splitlines()[0] == f"run {thread}: ended"
+    assert "  <- charge: 5 cents charged" in shown.out
+
+
+def test_a_run_that_ended_cannot_be_cancelled_answered_or_tried_again(locus: Locus, store: tuple[str, str]) -> None:
+    thread = locus("submit", "Charge it.", "-a", "shop:agent", *store).out.strip()
+    locus("worker", "shop:agent", "--until-idle", *store)
+
+    for arguments, said in (
+        (["cancel", thread], "has ended with NoToolCalls"),
+        (["answer", thread, "yes"], "asks nothing now"),
+        (["retry", thread], f"`locus submit --thread {thread} PROMPT` takes the next turn"),
+    ):
+        done = locus("runs", *arguments, *store)
+        assert (done.status, done.out, len(done.lines)) == (2, "", 1), arguments
+        assert said in done.err
+
+
+def test_a_thread_that_is_not_there_is_one_line_that_names_the_nearest(locus: Locus, store: tuple[str, str]) -> None:
+    locus("submit", "Charge it.", "-a", "shop:agent", "--thread", "order-17", *store)
+
+    for command in ("show", "watch", "cancel", "retry"):
+        done = locus("runs", command, "ordre-17", *store)
+        assert (done.status, done.out, len(done.lines)) == (2, "", 1), command
+        assert "did you mean 'order-17'?" in done.err
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("shop", "expected MODULE:NAME, such as shop:agent, or FILE.py:NAME, got 'shop'"),
+        ("shop:agnet", "shop has no 'agnet'; did you mean shop:agent?"),
+        ("shpo:agent", "module 'shpo' not found; did you mean shop?"),
+        (
+            "shop:price",
+            "shop 'price' is int, not an Agent; agents in it: 'agent', 'asking', 'many', 'nameless', 'slow'",
+        ),
+        ("shop:nameless", "write Agent(..., name='nameless')"),
+        ("shop:broken", "shop:broken: broken() failed: ValueError: no price list"),
+        ("shpo.py:agent", "file not found: 'shpo.py'"),
+    ],
+)
+def test_an_agent_that_cannot_be_had_is_one_line_that_says_what_to_write(
+    locus: Locus, store: tuple[str, str], source: str, said: str
+) -> None:
+    for arguments in (["submit", "x", "-a", source], ["worker", source, "--until-idle"]):
+        done = locus(*arguments, *store)
+        assert (done.status, done.out, len(done.lines)) == (2, "", 1), done
+        assert said in done.err
+
+
+@pytest.mark.parametrize("source", ["shop:made", "shop.py:agent", "./shop.py:agent"])
+def test_an_agent_is_named_by_module_file_or_function(locus: Locus, store: tuple[str, str], source: str) -> None:
+    assert locus("submit", "Charge it.", "-a", source, *store).status == 0
+    assert " done " in locus("worker", source, "--until-idle", *store).out
+
+
+def test_a_program_that_fails_at_import_is_one_line(locus: Locus, store: tuple[str, str], here: Path) -> None:
+    (here / "bad.py").write_text("import nowhere_at_all\n")
+    done = locus("submit", "x", "-a", "bad:agent", *store)
+    sys.modules.pop("bad", None)
+
+    assert (done.status, len(done.lines)) == (2, 1)
+    assert "bad cannot be loaded: No module named 'nowhere_at_all'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["submit", "Check", "it", "-a", "shop:agent"],
+            "expected one PROMPT, got 2 words; put it in quotes: 'Check it'",
+        ),
+        (["submit", "", "-a", "shop:agent"], "Missing argument 'PROMPT'"),
+        (["submit", "x"], "Missing option '-a' / '--agent'"),
+        (
+            ["submit", "x", "-a", "shop:agent", "--in", "soon"],
+            "'soon' is not a length of time; write 90s, 15min, 2h or 1d",
+        ),
+        (["submit", "x", "-a", "shop:agent", "--priority", "3"], "3 is not in the range 0<=x<=2"),
+        (["worker"], "Missing argument 'MODULE:NAME...'"),
+        (["worker", "shop:agent", "--slots", "0"], "0 is not in the range x>=1"),
+        (["runs", "--state", "lost"], "'lost' is not one of"),
+        (["runs", "wach", "t"], "No such command 'wach'"),
+        (["runs", "answer", "t"], "Missing argument '[QUESTION=]TEXT...'"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(
+    locus: Locus, store: tuple[str, str], arguments: list[str], said: str
+) -> None:
+    done = locus(*arguments, *store)
+
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1), done
+    assert said in done.err
+
+
+def test_a_store_without_queues_is_one_line(locus: Locus) -> None:
+    for arguments in (["submit", "x", "-a", "shop:agent"], ["worker", "shop:agent"], ["runs"], ["queues"], ["workers"]):
+        done = locus(*arguments, "--checkpointer", "toy:newer")
+        assert (done.status, done.out, len(done.lines)) == (2, "", 1), done
+        assert "toy:newer keeps conversations and no queues" in done.err
+
+
+def test_empty_lists_say_what_to_do(locus: Locus, store: tuple[str, str]) -> None:
+    assert "`locus submit` begins one" in locus("runs", *store).err
+    assert "nothing is queued" in locus("queues", *store).err
+    assert "`locus worker MODULE:NAME` starts one" in locus("workers", *store).err
+
+
+def test_a_run_that_is_to_begin_later_sleeps_until_then(locus: Locus, store: tuple[str, str]) -> None:
+    locus("submit", "Charge it.", "-a", "shop:agent", "--in", "2h", *store)
+
+    worked = locus("worker", "shop:agent", "--until-idle", *store)
+
+    (depth,) = rows(locus("queues", "--json", *store).out)
+    assert (depth["ready"], depth["sleeping"]) == (0, 1)
+    assert " take " not in worked.out
+
+
+def test_the_commands_are_there_without_being_switched_on(locus: Locus) -> None:
+    for command in ("submit", "worker", "runs", "queues", "workers"):
+        done = locus(command, "--help")
+        assert (done.status, done.err) == (0, "")
+        assert all(f"{option} " in done.out for option in ("--checkpointer", "--json", "--config", "--help"))
