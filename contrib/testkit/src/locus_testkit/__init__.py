@@ -41,6 +41,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     SearchResult,
     SentRequest,
     StoreFeatures,
+    WorkflowContract,
     needs,
 )
 from locus_testkit.crashes import CrashingStore, FailingStore, SimulatedCrash, every_crash, is_crash  # noqa: E402  # the same
@@ -111,6 +112,7 @@ __all__ = [
     "TemporaryPlugins",
     "ToyEngine",
     "Turn",
+    "WorkflowContract",
     "assert_valid_history",
     "assert_valid_request",
     "blocks_of",

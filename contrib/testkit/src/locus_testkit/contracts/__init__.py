@@ -11,6 +11,7 @@ from locus_testkit.contracts.model import Differs, ModelContract, ModelFeatures,
 from locus_testkit.contracts.plugin import PluginContract
 from locus_testkit.contracts.search import SearchEngineContract, SearchResult
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
+from locus_testkit.contracts.workflow import WorkflowContract
 
 __all__ = [
     "BackendContract",
@@ -30,5 +31,6 @@ __all__ = [
     "SearchResult",
     "SentRequest",
     "StoreFeatures",
+    "WorkflowContract",
     "needs",
 ]
