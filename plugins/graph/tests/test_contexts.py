@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import anyio
 import anyio.from_thread
 import pytest
 
-from locus import Agent, CostLimit, Event, TokenLimit
+from locus import Event
 from locus.core.events import register_event
 from locus.core.frozen import frozen
 from locus.core.journal import Outcome
@@ -17,7 +16,7 @@ from locus.core.messages import Message
 from locus.journal import MemoryStore
 from locus.models import ModelRequest, Price
 from locus.plugin import current_run
-from locus_plugin_graph import END, START, NodeCompleteEvent, NodeContext, NodeStartEvent, Send, StateGraph
+from locus_plugin_graph import END, START, NodeCompleteEvent, NodeContext, NodeStartEvent, StateGraph
 from locus_testkit import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -103,72 +102,6 @@ async def test_a_replay_asks_no_model() -> None:
 
     assert (await app.replay("t")).difference is None
     assert len(model.requests) == 1
-
-
-# -- limits ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("limit", "name"), [(TokenLimit(40), "TokenLimit"), (CostLimit(0.003), "CostLimit")])
-async def test_a_limit_holds_over_a_graph(limit: Any, name: str) -> None:
-    """Given a cycle that spends 15 tokens, 0.0015 dollars, a super-step; then it ends once the limit is used up."""
-
-    async def node(values: dict[str, Any], ctx: NodeContext) -> dict[str, Any]:
-        await ctx.call_model(ask(f"{values['n']}?"))
-        return {"n": values["n"] + 1}
-
-    graph = StateGraph(effect="pure").add_node("a", node).add_edge(START, "a")
-    graph.add_conditional_edges("a", lambda values: "a" if values["n"] < 20 else END)
-    model = ScriptedModel("yes", after="repeat", price=PRICE)
-    result = await graph.compile(model=model, termination=limit).run({"n": 0})
-
-    assert result.stop_reason == name
-    assert result.values["n"] == len(model.requests) == {"TokenLimit": 3, "CostLimit": 2}[name]
-    assert not result.is_open
-
-
-async def test_a_node_may_not_ask_beyond_the_limit() -> None:
-    async def node(values: dict[str, Any], ctx: NodeContext) -> dict[str, Any]:
-        for n in range(9):
-            await ctx.call_model(ask(f"{n}?"))
-        return {}
-
-    model = ScriptedModel("yes", after="repeat")
-    result = await one(node, model=model, termination=TokenLimit(40)).run()
-
-    assert len(model.requests) == 3
-    assert "BudgetExceeded" in str(result.detail) or result.stop_reason == "TokenLimit"
-    assert result.usage.total_tokens == 45
-
-
-async def test_a_crash_does_not_give_a_graph_more_to_spend() -> None:
-    """Given a limit and children that spend beside each other; when the process dies, the resumed run keeps to it."""
-    dies = [False, False, True]
-
-    async def work(values: dict[str, Any], ctx: NodeContext) -> dict[str, Any]:
-        said = (await ctx.run_child(agent, f"{values['n']}")).text
-        await ctx.call_model(ask(f"is {values['n']} right?"))
-        await ctx.step("noted", anyio.lowlevel.checkpoint)  # the answer before is on record by now
-        if dies and dies.pop(0):
-            raise Crash
-        return {"log": [said]}
-
-    model = ScriptedModel("yes", after="repeat")
-    agent = Agent(model)
-    graph = StateGraph(effect="pure", reducers={"log": operator.add}).add_node("work", work)
-    graph.add_node("again", lambda values: None).add_edge("work", "again")
-    graph.add_conditional_edges(START, lambda values: [Send("work", {"n": n}) for n in range(4)], ["work"])
-    graph.add_conditional_edges("again", lambda values: [Send("work", {"n": n}) for n in range(4)], ["work", END])
-    app = graph.compile(model=model, checkpointer=MemoryStore(), termination=TokenLimit(200), max_concurrency=1)
-    with pytest.raises(Crash):
-        await app.run(thread_id="t")
-    spent = len(model.requests)
-    result = await app.resume("t")
-
-    assert spent == 6
-    assert "BudgetExceeded" in result.detail
-    assert result.usage.total_tokens == 15 * len(model.requests)
-    assert 185 < result.usage.total_tokens <= 215, "what the node may still spend ends with the limit of the run"
-    assert (await app.resume("t")).usage == result.usage
 
 
 # -- events ------------------------------------------------------------------------------------------
