@@ -1,22 +1,17 @@
 """An agent with files and a child, in processes that are killed at every write; run as ``python -m``, see `main`.
 
-Each process is forked from one that has imported everything, so a death costs milliseconds. What a killed process
-leaves is the file of the journal.
+What a killed process leaves is the file of the journal.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import sys
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from locus import Agent, tool
 from locus.core.messages import Message, Role, ToolCall
@@ -28,6 +23,9 @@ from locus_plugin_filesystem import hook
 from locus_plugin_filesystem.manifest import plugin
 from locus_plugin_filesystem.thread import Turn
 from locus_plugin_sqlite import SqliteStore
+from locus_testkit.kills import every_kill, let_die
+
+DyingStore = let_die(SqliteStore)
 
 
 def write(path: str, contents: str) -> tuple[str, dict[str, Any]]:
@@ -67,31 +65,6 @@ class Following:
         return ModelResponse(message=Message(Role.ASSISTANT, tuple(calls)))
 
 
-class Dying(SqliteStore):
-    """Kills its process in one of its writes, before it is made or right after it was begun or made."""
-
-    at = 0
-    stored = False
-    count = 0
-
-    def _die(self, *, stored: bool) -> None:
-        type(self).count += not stored
-        if self.count == self.at and stored == self.stored:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async def append(self, *arguments: Any) -> Any:
-        self._die(stored=False)
-        made = await super().append(*arguments)
-        self._die(stored=True)
-        return made
-
-    def post(self, *arguments: Any, **options: Any) -> Any:
-        self._die(stored=False)
-        made = super().post(*arguments, **options)
-        self._die(stored=True)
-        return made
-
-
 def build(store: Any) -> Agent[Any, str]:
     options: dict[str, Any] = {"filesystem": True, "catalogue": Catalogue.only(plugin)}
     child = Agent(Following("child", CHILD), **options)
@@ -112,36 +85,19 @@ def build(store: Any) -> Agent[Any, str]:
 async def go(folder: Path) -> dict[str, Any]:
     """Run the agent to its end, or go on with it."""
     # Where files are flushed to the disk does not matter to a process that is killed.
-    async with Dying(folder / "runs.db", sync="normal") as store:
+    async with DyingStore(folder / "runs.db", sync="normal") as store:
         agent = build(store)
         known = await store.peek("t")
         result = await (agent.run("go", thread_id="t", request_id="only") if known is None else agent.resume("t"))
     state = result.state
     files = {_name(key): entry["text"] for key, entry in state.metadata.items() if key.startswith("files/")}
     said = [_name(each.result or each.error or "") for each in state.tool_executions if each.tool_name != "ls"]
-    return {"files": files, "said": said, "text": result.text, "writes": Dying.count}
+    return {"files": files, "said": said, "text": result.text}
 
 
 def _name(text: str) -> str:
     """A text without what is of one run only: the names of large results are made of the run's id."""
     return re.sub(r"/large_results/\w+", "/large_results/one", text)[:1_000]
-
-
-def forked(folder: Path, at: int, *, stored: bool) -> dict[str, Any] | None:
-    """What a process of its own comes to; None where it was killed."""
-    out = folder / "out.json"
-    out.unlink(missing_ok=True)
-    pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            Dying.at, Dying.stored, Dying.count = at, stored, 0
-            out.write_text(json.dumps(anyio.run(go, folder)))
-            status = 0
-        finally:
-            os._exit(status)
-    os.waitpid(pid, 0)
-    return json.loads(out.read_text()) if out.exists() else None
 
 
 def forget(control: str) -> None:
@@ -202,24 +158,14 @@ def main(folder: Path, control: str, stride: int) -> None:
     """
     build(None).run_sync("go")  # what a process imports late is there before it is forked
     forget(control)
-    whole = folder / "whole"
-    whole.mkdir()
-    wanted = forked(whole, 0, stored=False)
-    assert wanted is not None
-    found: list[str] = []
-    deaths = 0
-    for at in range(wanted["writes"], 0, -stride):
-        if control and found:
-            break
-        for stored in (False, True):
-            place = folder / f"{at}{'after' if stored else 'before'}"
-            place.mkdir()
-            first = forked(place, at, stored=stored)
-            deaths += first is None
-            ended = forked(place, 0, stored=False) if first is None else first
-            if ended is None or any(ended[key] != wanted[key] for key in ("files", "said", "text")):
-                found.append(f"{place.name}: {ended}")
-    sys.stdout.write(json.dumps({"found": found, "deaths": deaths, "writes": wanted["writes"], "wanted": wanted}))
+    found, kills = [], []
+    for kill in every_kill(folder, go, stride=stride, from_end=True):
+        kills.append(kill)
+        if kill.result != kill.wanted:
+            found.append(f"{kill.folder.name}: {kill.result}")
+            if control:
+                break
+    json.dump({"found": found, "deaths": sum(kill.died for kill in kills), "wanted": kills[0].wanted}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A graph of everything, in processes that are killed at every write; run as ``python -m`` with what `main` takes.
+"""A graph of everything, in processes that are killed in every write; run as ``python -m`` with what `main` takes.
 
-Each process is forked from one that has imported everything, so a death costs milliseconds. The killed process leaves
-two things: the file of the journal, and a ledger, a file to which each effect appends its name and its key.
+A killed process leaves two things: the file of the journal, and a ledger, a file to which each effect appends its name
+and its key. What the run comes to in the end is compared with the same graph on a store in memory, undisturbed.
 """
 
 from __future__ import annotations
@@ -9,19 +9,27 @@ from __future__ import annotations
 import json
 import operator
 import os
-import signal
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from attrs import evolve
 
 from locus import Agent, tool
+from locus.core.journal import Transition
 from locus.core.messages import Message, Role, ToolCall
+from locus.journal import MemoryStore
 from locus.models import ModelRequest, ModelResponse
 from locus_plugin_graph import END, START, NodeContext, Send, StateGraph, superstep
 from locus_plugin_sqlite import SqliteStore
+from locus_testkit.kills import Killed, every_kill, let_die
+
+DyingStore = let_die(SqliteStore)
 
 #: Effects that must not happen twice without a person's word -> the node whose question the word answers, or "".
 ONCE = {"plan": "plan", "side": "side", "pay": "check", "inner": "inner", "deep": "inner2", "send": "", "loop": "loop"}
@@ -102,40 +110,27 @@ def build(ledger: Path, store: Any, *, effect: str = "once") -> Any:
     return graph.compile(checkpointer=store)
 
 
-class Dying(SqliteStore):
-    """Kills its process in one of its writes, before it is made or right after it was begun or made."""
+class Altering(DyingStore):
+    """Keeps something else than what it was given, whether its process is killed or not."""
 
-    at = 0
-    stored = False
-    count = 0
+    async def append(self, claim: Any, bodies: Any, *more: Any) -> Any:
+        return await super().append(claim, _altered(bodies), *more)
 
-    def _die(self, *, stored: bool) -> None:
-        type(self).count += not stored
-        if self.count == self.at and stored == self.stored:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async def append(self, *arguments: Any) -> Any:
-        self._die(stored=False)
-        made = await super().append(*arguments)
-        self._die(stored=True)
-        return made
-
-    def post(self, *arguments: Any, **options: Any) -> Any:
-        self._die(stored=False)
-        made = super().post(*arguments, **options)
-        self._die(stored=True)
-        return made
-
-    async def snapshot(self, *arguments: Any) -> Any:
-        self._die(stored=False)
-        made = await super().snapshot(*arguments)
-        self._die(stored=True)
-        return made
+    def post(self, claim: Any, bodies: Any, *more: Any, **options: Any) -> Any:
+        return super().post(claim, _altered(bodies), *more, **options)
 
 
-async def go(folder: Path, sync: Any, effect: str) -> dict[str, Any]:
-    """Run the graph to its end, or go on with it; a person says yes, and lets what is unknown run again."""
-    async with Dying(folder / "runs.db", sync=sync) as store:
+def _altered(bodies: Any) -> tuple[Any, ...]:
+    return tuple(evolve(each, why="") if isinstance(each, Transition) else each for each in bodies)
+
+
+async def go(folder: Path, open_store: Callable[[Path], Any], effect: str) -> dict[str, Any]:
+    """Run the graph to its end, or go on with it; a person says yes, and lets what is unknown run again.
+
+    Returns:
+        How it ended, and of each transition that was committed why it was made and the values behind it.
+    """
+    async with open_store(folder) as store:
         app = build(folder / "ledger", store, effect=effect)
         known = await store.peek("t")
         result = await (
@@ -152,35 +147,21 @@ async def go(folder: Path, sync: Any, effect: str) -> dict[str, Any]:
                     with (folder / "words").open("a") as file:
                         file.write(f"{asked.question.split(chr(39))[1]}\n")
             result = await app.resume("t", answers)
-    return {"values": result.values, "reason": result.stop_reason, "writes": Dying.count, "detail": result.detail}
+        made = [[entry.why, await app.state_at("t", entry.n)] for entry in await app.history("t")]
+    return {"values": result.values, "reason": result.stop_reason, "detail": result.detail, "transitions": made}
 
 
-def forked(folder: Path, sync: str, effect: str, at: int, *, stored: bool) -> dict[str, Any] | None:
-    """What a process of its own comes to; None where it was killed."""
-    out = folder / "out.json"
-    out.unlink(missing_ok=True)
-    pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            Dying.at, Dying.stored, Dying.count = at, stored, 0
-            out.write_text(json.dumps(anyio.run(go, folder, sync, effect)))
-            status = 0
-        finally:
-            os._exit(status)
-    os.waitpid(pid, 0)
-    return json.loads(out.read_text()) if out.exists() else None
+@asynccontextmanager
+async def in_memory(folder: Path) -> AsyncIterator[MemoryStore]:
+    """The store of the run to compare with."""
+    yield MemoryStore()
 
 
-def problems(folder: Path, ended: dict[str, Any] | None, wanted: dict[str, Any]) -> list[str]:
+def problems(kill: Killed, wanted: Any) -> list[str]:
     """What is wrong after a death and what followed it."""
-    if ended is None:
-        return ["the run did not come to an end"]
-    found = []
-    if (ended["values"], ended["reason"]) != (wanted["values"], wanted["reason"]):
-        found.append(f"ended with {ended['reason']} {ended['detail']} {ended['values']}")
-    lines = (folder / "ledger").read_text().split()
-    words = Counter((folder / "words").read_text().split()) if (folder / "words").exists() else Counter()
+    found = [] if kill.result == wanted else [f"the run came to {kill.result}"]
+    lines = (kill.folder / "ledger").read_text().split()
+    words = Counter((kill.folder / "words").read_text().split()) if has_asked(kill) else Counter()
     done = Counter(line.partition("|")[0] for line in lines)
     for name, node in ONCE.items():
         if done[name] > TIMES.get(name, 1) + words[node]:
@@ -188,17 +169,22 @@ def problems(folder: Path, ended: dict[str, Any] | None, wanted: dict[str, Any])
     keys = {line for line in lines if line.startswith("work|")}
     if len(keys) != 3:
         found.append(f"the keyed effects had the keys {sorted(keys)}")
-    return found
+    return [f"write {kill.at}{', stored' if kill.stored else ''}: {each}" for each in found]
 
 
-def main(folder: Path, sync: str, control: str, stride: int) -> None:
-    """Kill at every write and print what came of it.
+def has_asked(kill: Killed) -> bool:
+    """Whether a person was asked about something whose outcome is unknown."""
+    return (kill.folder / "words").exists()
+
+
+def main(folder: Path, sync: Any, control: str, stride: int) -> None:
+    """Kill in every write and print what came of it.
 
     Args:
         folder: for journals and ledgers.
         sync: of the store.
-        control: ``""``, or what is broken on purpose: ``"pure"`` (no effect is recorded before it happens) or
-            ``"unstable"`` (a step has another id in each process).
+        control: ``""``, or what is broken on purpose: ``"pure"`` (no effect is recorded before it happens),
+            ``"unstable"`` (a step has another id in each process) or ``"altering"`` (the store keeps something else).
         stride: every which write.
     """
     effect = "pure" if control == "pure" else "once"
@@ -211,26 +197,24 @@ def main(folder: Path, sync: str, control: str, stride: int) -> None:
             return made
 
         superstep._SuperStep._entry = renamed  # type: ignore[method-assign]
-    whole = folder / "whole"
-    whole.mkdir()
-    wanted = forked(whole, sync, effect, 0, stored=False)
-    assert wanted is not None
-    found, deaths, asked = [], {True: 0, False: 0}, 0
-    for at in range(1, wanted["writes"] + 1, stride):
-        for stored in (False, True):
-            place = folder / f"{at}{'after' if stored else 'before'}"
-            place.mkdir()
-            # What follows a write that is begun inside of another one may come before its end.
-            ended = forked(place, sync, effect, at, stored=stored)
-            deaths[stored] += ended is None
-            if ended is None:
-                ended = forked(place, sync, effect, 0, stored=False)
-            found += [
-                f"write {at} {'after' if stored else 'before'}: {each}" for each in problems(place, ended, wanted)
-            ]
-            asked += (place / "words").exists()
-    came = {"writes": wanted["writes"], "before": deaths[False], "after": deaths[True], "asked": asked, "found": found}
-    json.dump(came | {"wanted": wanted}, sys.stdout)
+    kind = Altering if control == "altering" else DyingStore
+    run = partial(go, open_store=lambda place: kind(place / "runs.db", sync=sync), effect=effect)
+    kills = []
+    for kill in every_kill(folder, run, stride=stride):
+        kills.append(kill)
+        if control == "altering" or (control and problems(kill, kill.wanted)):
+            break
+    # Last, as its nodes that are not async start threads.
+    wanted = anyio.run(partial(go, open_store=in_memory, effect="once"), folder)
+    came = {
+        "wanted": wanted,
+        "found": [each for kill in kills for each in problems(kill, wanted)],
+        "writes": len(kills) // 2,
+        "before": sum(kill.died for kill in kills if not kill.stored),
+        "after": sum(kill.died for kill in kills if kill.stored),
+        "asked": sum(map(has_asked, kills)),
+    }
+    json.dump(came, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).resolve().parents[3]
 
-#: A process dies at every write in the proofs, and at every third one in the default run.
-STRIDE = 3 if os.environ.get("LOCUS_PROOFS", "quick") == "quick" else 1
+#: A process dies in every write in the proofs, and in every seventh one in the default run.
+STRIDE = 7 if os.environ.get("LOCUS_PROOFS", "quick") == "quick" else 1
 
 
 def killed(folder: Path, sync: str, control: str = "", stride: int = STRIDE) -> Any:
@@ -27,18 +27,20 @@ def killed(folder: Path, sync: str, control: str = "", stride: int = STRIDE) -> 
 
 
 @pytest.mark.parametrize("sync", ["full", "normal"])
-def test_a_kill_at_any_write_changes_neither_the_values_nor_what_happened(tmp_path: Path, sync: str) -> None:
+def test_a_kill_at_any_write_comes_to_what_a_store_in_memory_comes_to(tmp_path: Path, sync: str) -> None:
+    """Given SIGKILL in a write; then values, transitions and effects are those of a run that nothing disturbs."""
     came = killed(tmp_path, sync)
 
     assert came["found"] == []
-    assert came["writes"] > 30
-    assert came["before"] == len(range(0, came["writes"], STRIDE))
-    assert came["after"] > 20 // STRIDE  # an append that is posted is one write, and has one end
-    assert came["asked"] > 3
+    assert came["before"] == came["writes"] > 30 // STRIDE
+    assert came["after"] > 14 // STRIDE  # an append that is posted is one write, and has one end
+    assert came["asked"] > 1
     log = ["in", "plan", "side", "work0", "work1", "work2", "check", "pay", "inner", "inner2", "deep", "ask=yes"]
     assert came["wanted"]["values"] == {"log": [*log, "loop", "loop"], "mail": "sent"}
+    whys = [why for why, _ in came["wanted"]["transitions"]]
+    assert whys[:4] == ["a new turn", "plan, side -> work, work, work", "work, work, work -> check", "check -> sub"]
 
 
-@pytest.mark.parametrize("control", ["pure", "unstable"])
+@pytest.mark.parametrize("control", ["pure", "unstable", "altering"])
 def test_what_is_broken_on_purpose_is_found(tmp_path: Path, control: str) -> None:
     assert killed(tmp_path, "normal", control, 8)["found"] != []

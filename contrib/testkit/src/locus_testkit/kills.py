@@ -97,7 +97,12 @@ class Killed:
 
 
 def every_kill(
-    folder: Path, go: Callable[[Path], Awaitable[Any]], *, stride: int = 1, backend: str = "asyncio"
+    folder: Path,
+    go: Callable[[Path], Awaitable[Any]],
+    *,
+    stride: int = 1,
+    backend: str = "asyncio",
+    from_end: bool = False,
 ) -> Iterator[Killed]:
     """Kill a process in each of its writes, before and after it, and let another one go on.
 
@@ -107,6 +112,7 @@ def every_kill(
             what it returns has a JSON form.
         stride: every which write.
         backend: the event loop.
+        from_end: the last write first, where that is what is broken.
 
     Raises:
         AssertionError: the run that nothing disturbs has failed, or writes nothing.
@@ -118,7 +124,7 @@ def every_kill(
         with suppress(Exception):
             importlib.import_module(name)
     assert writes, "nothing was written; make the store of a class that let_die gives"
-    for at in range(1, writes + 1, stride):
+    for at in range(writes, 0, -stride) if from_end else range(1, writes + 1, stride):
         for stored in (False, True):
             place = _make(folder / f"{at}{'-stored' if stored else ''}")
             first = _fork(place, go, _Point(at, stored), backend)
