@@ -114,18 +114,6 @@ def vouch(folder: Path) -> None:
             open_trust(file).add(file)
 
 
-@pytest.fixture
-def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
-    """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
-    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance"})
-
-
-@pytest.fixture
-def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
-    """The same where a plugin is installed that keeps conversations in files."""
-    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite"})
-
-
 def run_in_process(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]
 ) -> Locus:
@@ -145,6 +133,23 @@ def run_in_process(
         return Done(status, captured.out, captured.err)
 
     return run
+
+
+def command_line(*seen: str) -> Any:
+    """A fixture that runs command lines in this process, where of the plugins around it only these are seen."""
+
+    @pytest.fixture
+    def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
+        return run_in_process(here, capsys, monkeypatch, set(seen))
+
+    return locus
+
+
+#: Of the plugins around it only the CLI and the test's own are seen.
+locus = command_line("cli", "conversation", "provenance")
+
+#: The same where a plugin is installed that keeps conversations in files.
+keeper = command_line("cli", "conversation", "provenance", "sqlite")
 
 
 @pytest.fixture

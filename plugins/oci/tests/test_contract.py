@@ -1,61 +1,35 @@
-"""The store keeps the laws, against an emulator that is as strict as the service."""
+"""The store keeps the laws, and what graphs need, against an emulator that is as strict as the service."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from locus.journal.store import Claim, JournalStore
-from locus_plugin_oci import OCIBucketBackend, OciSettings
-from locus_testkit import JournalStoreContract, StoreFeatures
-from locus_testkit.localserver import ReceivedRequest
+from locus_plugin_oci import OCIBucketBackend
+from locus_testkit import GraphContract, JournalStoreContract, StoreFeatures
 
-from .emulator import BUCKET, Bucket
-from .verification import Keys, write_profile
-
-
-class Within(httpx2.AsyncBaseTransport):
-    """Brings requests to a bucket of this process; the other tests go over sockets, where it takes twice as long."""
-
-    def __init__(self, bucket: Bucket) -> None:
-        self._bucket = bucket
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        path = request.url.raw_path.decode("ascii")
-        answer = self._bucket(
-            ReceivedRequest(method=request.method, path=path, headers=headers, body=await request.aread())
-        )
-        kind = {} if answer.media_type is None else {"content-type": answer.media_type}
-        return httpx2.Response(answer.status, headers={**kind, **answer.headers}, content=b"".join(answer.body))
+from .within import InBucket
 
 
 @pytest.mark.proof  # some 16,000 requests
-class TestOCIBucketBackend(JournalStoreContract):
+class TestOCIBucketBackend(InBucket, JournalStoreContract):
     """Journals in a bucket."""
 
     features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queries=False)
 
-    @pytest.fixture(autouse=True)
-    def service(self, keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """A bucket for each test."""
-        self.bucket = bucket = Bucket(keys)
-        self.config = write_profile(tmp_path, keys)
-        client = partial(httpx2.AsyncClient, transport=Within(bucket))
-        monkeypatch.setattr(httpx2, "AsyncClient", client)
-        yield
-        assert bucket.refused == []
-
-    bucket: Bucket
-    config: Path
-
     def make_store(self, folder: Path) -> OCIBucketBackend:
-        settings = OciSettings(config_file=str(self.config), storage_endpoint="http://storage.test", retries=0)
-        return OCIBucketBackend(BUCKET, settings=settings)
+        return self.make()
 
     async def expire(self, store: JournalStore, claim: Claim) -> None:
         self.bucket.advance(61)
+
+
+@pytest.mark.proof
+class TestGraphs(InBucket, GraphContract):
+    """Threads of graphs in a bucket."""
+
+    def open_store(self, folder: Path) -> OCIBucketBackend:
+        self.bucket.objects.clear()  # the store is empty, whatever this test has opened before
+        return self.make()

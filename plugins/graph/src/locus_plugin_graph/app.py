@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from locus.models import Model, ModelRequest, ModelResponse
     from locus.threads import Threads
     from locus_plugin_graph.plan import Plan
+    from locus_plugin_timetravel import Diff, Replay, RouterLike, WhatIf
 
 timetravel: Any = Lazy("locus.timetravel")
 
@@ -186,14 +187,41 @@ class CompiledGraph:
         made: str = await timetravel.fork(self.agent, thread_id, at=at, into=into)
         return made
 
-    async def replay(self, thread_id: str, **options: Any) -> Any:
-        """Whether the graph does what the journal of a thread says: a `locus.timetravel.Replay`."""
-        return await timetravel.replay(self.agent, thread_id, **options)
+    async def replay(
+        self, thread_id: str, *, deps: Any = None, termination: TerminationCondition | None = None
+    ) -> Replay:
+        """Run the graph against the journal of a thread, whose nodes are not entered; whether it comes to the same.
 
-    async def what_if(self, thread_id: str, **options: Any) -> Any:
-        """What another condition had done to a thread: a `locus.timetravel.WhatIf`."""
-        return await timetravel.what_if(self.agent, thread_id, **options)
+        Args:
+            thread_id: the thread; nothing is written to it.
+            deps: what nodes get as ``ctx.deps``.
+            termination: what its runs were called with, where that has no JSON form and so is not in the journal.
+        """
+        found: Replay = await timetravel.replay(self.agent, thread_id, deps=deps, termination=termination)
+        return found
 
-    async def diff(self, one: str, other: str) -> Any:
-        """Two threads side by side: a `locus.timetravel.Diff`."""
-        return await timetravel.diff_threads(self.agent, one, other)
+    async def what_if(
+        self,
+        thread_id: str,
+        *,
+        termination: TerminationCondition | None = None,
+        router: RouterLike | None = None,
+        run_id: str | None = None,
+    ) -> WhatIf:
+        """Where a run would have stopped under another rule.
+
+        Args:
+            thread_id: the thread.
+            termination: the condition, in place of the one that the run had.
+            router: in place of that: a pure function ``(node, state) -> Route``.
+            run_id: which of the thread's runs; None = the last one.
+        """
+        found: WhatIf = await timetravel.what_if(
+            self.agent, thread_id, termination=termination, router=router, run_id=run_id
+        )
+        return found
+
+    async def diff(self, one: str, other: str) -> Diff:
+        """Two threads side by side, and where they part."""
+        found: Diff = await timetravel.diff_threads(self.agent, one, other)
+        return found

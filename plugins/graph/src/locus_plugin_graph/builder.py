@@ -6,16 +6,17 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from locus import Agent
 from locus.core import FrozenDict
 from locus.core.errors import closest
 from locus_plugin_graph.app import CompiledGraph, assemble
-from locus_plugin_graph.checks import check_plan, check_schema
+from locus_plugin_graph.checks import check_plan
 from locus_plugin_graph.errors import GraphError
 from locus_plugin_graph.nodes import is_async, run_agent, run_graph, takes_context
 from locus_plugin_graph.plan import END, START, Branch, Join, Node, Plan
+from locus_plugin_graph.schema import Schema
 
 if TYPE_CHECKING:
     from locus import Budget
@@ -46,21 +47,7 @@ class StateGraph:
     def __init__(
         self, schema: type | None = None, *, reducers: Mapping[str, Reducer] | None = None, effect: str = "once"
     ) -> None:
-        self._keys: frozenset[str] | None = None
-        self._reducers: dict[str, Reducer] = {}
-        if schema is not None:
-            hints = get_type_hints(schema, include_extras=True)
-            self._keys = frozenset(hints)
-            for key, hint in hints.items():
-                check_schema(schema.__name__, key, hint)
-                for extra in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
-                    if callable(extra):
-                        self._reducers[key] = extra
-        for key, reducer in (reducers or {}).items():
-            self._known_key(key, "reducers")
-            if not callable(reducer):
-                raise GraphError(f"the reducer of {key!r} must be a function of two values, got {reducer!r:.80}")
-            self._reducers[key] = reducer
+        self._schema = Schema(schema, reducers or {})
         self._effect = _check_effect("StateGraph", effect)
         self._nodes: dict[str, Node] = {}
         self._edges: dict[str, list[str]] = {}
@@ -120,8 +107,8 @@ class StateGraph:
             "name": name,
             "timeout": timeout,
             "retries": retries,
-            "writes": self._known_keys(writes, f"writes of node {name!r}"),
-            "reads": self._known_keys(reads, f"reads of node {name!r}"),
+            "writes": self._schema.known_keys(writes, f"writes of node {name!r}"),
+            "reads": self._schema.known_keys(reads, f"reads of node {name!r}"),
             "goto": (goto,) if isinstance(goto, str) else tuple(goto),
         }
         if isinstance(fn, Agent | CompiledGraph):
@@ -156,14 +143,14 @@ class StateGraph:
             back = None if outputs is None else self._outputs(name, inner, outputs)
             if back is not None and options["writes"] is None:
                 options["writes"] = tuple(back)
-            run: Any = partial(run_graph, inner, self._keys, back, budget)
+            run: Any = partial(run_graph, inner, self._schema.keys, back, budget)
             return Node(run=run, takes_context=True, kind="graph", effect="pure", inner=inner, outputs=back, **options)
         if outputs is not None:
             raise GraphError(f"node {name!r} is an agent, which gives an answer: outputs= is for graphs; use into=")
         if prompt is None:
             raise GraphError(f"node {name!r} is an agent: say what it is run on, prompt=lambda values: ... or a key")
         if not callable(into):
-            into = self._known_key(name if into is None else into, f"into of node {name!r}")
+            into = self._schema.known_key(name if into is None else into, f"into of node {name!r}")
             options["writes"] = (into,)
         run = partial(run_agent, inner, prompt, into, budget)
         return Node(run=run, takes_context=True, kind="agent", effect="pure", inner=inner, **options)
@@ -173,9 +160,9 @@ class StateGraph:
     ) -> Mapping[str, str]:
         where, known = f"outputs of node {name!r}", inner.plan.keys
         if not isinstance(outputs, Mapping):
-            outputs = {key: key for key in self._known_keys(outputs, where) or ()}
+            outputs = {key: key for key in self._schema.known_keys(outputs, where) or ()}
         for key, there in outputs.items():
-            self._known_key(key, where)
+            self._schema.known_key(key, where)
             if known is not None and there not in known:
                 near = closest(str(there), known)
                 hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(known))}"
@@ -267,8 +254,8 @@ class StateGraph:
             edges={source: tuple(targets) for source, targets in self._edges.items()},
             branches={source: tuple(branches) for source, branches in self._branches.items()},
             joins=tuple(self._joins),
-            reducers=dict(self._reducers),
-            keys=self._keys,
+            reducers=dict(self._schema.reducers),
+            keys=self._schema.keys,
             fallbacks=dict(on_error or {}),
             max_tasks=max_tasks,
             at_once=max_concurrency,
@@ -284,20 +271,6 @@ class StateGraph:
             checkpointer=checkpointer,
             **options,
         )
-
-    def _known_key(self, key: Any, where: str) -> str:
-        if not isinstance(key, str):
-            raise GraphError(f"{where}: a key is a str, got {key!r:.80}")
-        if self._keys is not None and key not in self._keys:
-            near = closest(key, self._keys)
-            hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(self._keys))}"
-            raise GraphError(f"{where}: the schema has no key {key!r}{hint}")
-        return key
-
-    def _known_keys(self, keys: Collection[str] | None, where: str) -> tuple[str, ...] | None:
-        if isinstance(keys, str):
-            raise GraphError(f"{where} must be a collection of keys, got {keys!r}; write ({keys!r},)")
-        return None if keys is None else tuple(self._known_key(key, where) for key in keys)
 
 
 def _check_effect(what: str, effect: str) -> str:

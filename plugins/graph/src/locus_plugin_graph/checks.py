@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
-from locus import schema
 from locus.core import freeze
 from locus.core.errors import closest
 from locus.core.messages import Message
@@ -14,22 +13,7 @@ from locus_plugin_graph.errors import GraphError
 from locus_plugin_graph.plan import END, START, Plan, Send
 from locus_plugin_graph.values import copy_value
 
-__all__ = ["check_plan", "check_schema", "find_impure"]
-
-
-def check_schema(name: str, key: str, hint: Any) -> None:
-    """Refuse a key whose type has no JSON form.
-
-    Raises:
-        GraphError: it has none.
-    """
-    plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    if plain is Message or Message in get_args(plain):
-        return
-    try:
-        schema.of(plain)
-    except (TypeError, ValueError) as e:
-        raise GraphError(f"{name}.{key}: a value of type {plain!r} has no JSON form: {e}") from e
+__all__ = ["check_plan", "find_impure"]
 
 
 def check_plan(plan: Plan) -> None:
