@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
-from plugins.graph.tests.crashing import Dying
 
 from locus import tool
 from locus.models import ModelRequest
 from locus_deepagent import create_research_workflow
 from locus_deepagent.research.keys import KEY_CAUSAL_CHAIN, KEY_PROMPT
+from locus_plugin_sqlite import SqliteStore
+from locus_testkit.kills import Killed, every_kill, let_die
 
 from .scripts import FACT, researcher
+
+DyingStore = let_die(SqliteStore)
 
 
 def build(ledger: Path, store: Any, dies_at: int) -> Any:
@@ -61,33 +66,48 @@ def build(ledger: Path, store: Any, dies_at: int) -> Any:
     return create_research_workflow(model=model, tools=[search], reflexion=False, checkpointer=store)
 
 
-async def go(folder: Path, dies_at: int) -> dict[str, Any]:
+async def go(folder: Path, dies_at: int = 0) -> dict[str, Any]:
     """Run the workflow to its end, or go on with it."""
-    async with Dying(folder / "runs.db", sync="normal") as store:
+    async with DyingStore(folder / "runs.db", sync="normal") as store:
         app = build(folder / "ledger", store, dies_at)
         known = await store.peek("t")
         values = {KEY_PROMPT: "Who discovered gallium?"}
         result = await (app.run(values, thread_id="t", request_id="only") if known is None else app.resume("t"))
     made = {key: value for key, value in result.values.items() if key != "research_run"}
     made[KEY_CAUSAL_CHAIN] = made[KEY_CAUSAL_CHAIN].to_json()
-    return {"values": made, "reason": result.stop_reason, "writes": Dying.count, "tokens": result.usage.prompt_tokens}
+    return {"values": made, "reason": result.stop_reason, "tokens": result.usage.prompt_tokens}
 
 
-def forked(folder: Path, dies_at: int = 0, write: int = 0) -> dict[str, Any] | None:
+def forked(folder: Path, dies_at: int = 0) -> dict[str, Any] | None:
     """What a process of its own comes to; None where it was killed."""
     out = folder / "out.json"
-    out.unlink(missing_ok=True)
     pid = os.fork()
     if not pid:
         status = 1
         try:
-            Dying.at, Dying.stored, Dying.count = write, False, 0
             out.write_text(json.dumps(anyio.run(go, folder, dies_at)))
             status = 0
         finally:
             os._exit(status)
     os.waitpid(pid, 0)
     return json.loads(out.read_text()) if out.exists() else None
+
+
+def every_question(folder: Path, stride: int) -> Iterator[Killed]:
+    """Kill a process in each question of the workflow to a model or a tool, and let another one go on."""
+    warm, whole = folder / "warm", folder / "whole"
+    warm.mkdir()
+    anyio.run(go, warm)  # what is imported late is imported once
+    whole.mkdir()
+    wanted = forked(whole)
+    assert wanted is not None
+    for n in range(1, len((whole / "ledger").read_text().split()) + 1, stride):
+        place = folder / f"{n}"
+        place.mkdir()
+        first = forked(place, n)
+        shutil.copy(place / "ledger", place / "asked")
+        ended = forked(place) if first is None else first
+        yield Killed(folder=place, at=n, stored=False, died=first is None, result=ended, wanted=wanted)
 
 
 def main(folder: Path, stride: int, at: str) -> None:
@@ -98,30 +118,23 @@ def main(folder: Path, stride: int, at: str) -> None:
         stride: every which question or write.
         at: ``"questions"`` or ``"writes"``.
     """
-    warm, whole = folder / "warm", folder / "whole"
-    warm.mkdir()
-    anyio.run(go, warm, 0)  # what is imported late is imported once
-    whole.mkdir()
-    wanted = forked(whole)
-    assert wanted is not None
-    questions = (whole / "ledger").read_text().split()
-    found, deaths = [], []
-    for n in range(1, (len(questions) if at == "questions" else wanted["writes"]) + 1, stride):
-        place = folder / f"{at}{n}"
-        place.mkdir()
-        died = forked(place, n) if at == "questions" else forked(place, 0, n)
-        asked = (place / "ledger").read_text().split() if (place / "ledger").exists() else []
-        if died is None:
-            deaths.append(asked[-1] if asked else "")
-        ended = forked(place) if died is None else died
-        again = len((place / "ledger").read_text().split()) - len(questions)
+    found: list[str] = []
+    deaths: list[str] = []
+    kills = list(every_question(folder, stride) if at == "questions" else every_kill(folder, go, stride=stride))
+    questions = (folder / "whole" / "ledger").read_text().split()
+    for kill in kills:
+        asked = (kill.folder / "ledger").read_text().split()
+        if kill.died:
+            last = (kill.folder / "asked").read_text().split()[-1] if at == "questions" else ""
+            deaths.append(last)
+        again, ended, wanted = len(asked) - len(questions), kill.result, kill.wanted
         if ended is None or ended["values"] != wanted["values"] or ended["reason"] != wanted["reason"]:
-            found.append(f"{at} {n}: ended with {ended}")
+            found.append(f"{at} {kill.at}: ended with {ended}")
         elif again > 2:  # that at which it died, and one whose answer was not written yet
-            found.append(f"{at} {n}: {again} questions were asked again")
+            found.append(f"{at} {kill.at}: {again} questions were asked again")
         elif ended["tokens"] != wanted["tokens"]:
-            found.append(f"{at} {n}: {ended['tokens']} tokens were charged, {wanted['tokens']} were used")
-    json.dump({"found": found, "deaths": deaths, "questions": questions, "wanted": wanted}, sys.stdout)
+            found.append(f"{at} {kill.at}: {ended['tokens']} tokens were charged, {wanted['tokens']} were used")
+    json.dump({"found": found, "deaths": deaths, "questions": questions, "wanted": kills[0].wanted}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def test_a_kill_in_any_node_changes_nothing_and_repeats_the_last_questions_at_mo
 
 
 def test_a_kill_in_any_write_changes_nothing(tmp_path: Path) -> None:
-    came = killed(tmp_path, 16 if IS_QUICK else 1, "writes")
+    came = killed(tmp_path, 32 if IS_QUICK else 1, "writes")
     assert came["found"] == []
     assert len(came["deaths"]) >= 2
 

@@ -29,7 +29,22 @@ from locus_plugin_graph import END, START, NodeContext, Send, StateGraph, supers
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit.kills import Killed, every_kill, let_die
 
-DyingStore = let_die(SqliteStore)
+
+class Altering(SqliteStore):
+    """Keeps something else than what it was given, in any process."""
+
+    async def append(self, claim: Any, bodies: Any, *more: Any) -> Any:
+        return await super().append(claim, _altered(bodies), *more)
+
+    def post(self, claim: Any, bodies: Any, *more: Any, **options: Any) -> Any:
+        return super().post(claim, _altered(bodies), *more, **options)
+
+
+def _altered(bodies: Any) -> tuple[Any, ...]:
+    return tuple(evolve(each, why="") if isinstance(each, Transition) else each for each in bodies)
+
+
+DyingStore, AlteringStore = let_die(SqliteStore), let_die(Altering)
 
 #: Effects that must not happen twice without a person's word -> the node whose question the word answers, or "".
 ONCE = {"plan": "plan", "side": "side", "pay": "check", "inner": "inner", "deep": "inner2", "send": "", "loop": "loop"}
@@ -110,20 +125,6 @@ def build(ledger: Path, store: Any, *, effect: str = "once") -> Any:
     return graph.compile(checkpointer=store)
 
 
-class Altering(DyingStore):
-    """Keeps something else than what it was given, whether its process is killed or not."""
-
-    async def append(self, claim: Any, bodies: Any, *more: Any) -> Any:
-        return await super().append(claim, _altered(bodies), *more)
-
-    def post(self, claim: Any, bodies: Any, *more: Any, **options: Any) -> Any:
-        return super().post(claim, _altered(bodies), *more, **options)
-
-
-def _altered(bodies: Any) -> tuple[Any, ...]:
-    return tuple(evolve(each, why="") if isinstance(each, Transition) else each for each in bodies)
-
-
 async def go(folder: Path, open_store: Callable[[Path], Any], effect: str) -> dict[str, Any]:
     """Run the graph to its end, or go on with it; a person says yes, and lets what is unknown run again.
 
@@ -197,7 +198,7 @@ def main(folder: Path, sync: Any, control: str, stride: int) -> None:
             return made
 
         superstep._SuperStep._entry = renamed  # type: ignore[method-assign]
-    kind = Altering if control == "altering" else DyingStore
+    kind = AlteringStore if control == "altering" else DyingStore
     run = partial(go, open_store=lambda place: kind(place / "runs.db", sync=sync), effect=effect)
     kills = []
     for kill in every_kill(folder, run, stride=stride):

@@ -140,7 +140,7 @@ def test_two_nodes_that_run_together_and_write_one_key_are_refused(join: bool) -
 
 def test_with_a_reducer_they_may() -> None:
     made = parallel(join=True)
-    made._reducers["x"] = operator.add
+    made._schema.reducers["x"] = operator.add
     assert made.compile()
 
 
