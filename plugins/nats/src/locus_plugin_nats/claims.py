@@ -1,0 +1,186 @@
+"""Taking a thread and giving it back. A claim is a message, and that fences every older claim."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from attrs import evolve
+
+from locus.core.errors import JournalDamaged, ThreadBusy
+from locus.journal import Claim
+from locus_plugin_nats.entries import load_about, load_snapshot, read_entries
+from locus_plugin_nats.errors import NatsProblem
+from locus_plugin_nats.heads import Head, Tip, from_micros, micros
+from locus_plugin_nats.session import Held, Unresolved
+from locus_plugin_nats.subjects import key_of
+
+if TYPE_CHECKING:
+    from locus.core.journal import Entry
+    from locus_plugin_nats.session import Session
+
+__all__ = ["busy_error", "claim", "describe_holder", "peek", "read", "release", "renew"]
+
+
+def describe_holder(session: Session, head: Head) -> str:
+    """What a holder calls itself, and where it is unless that is here."""
+    if (head.host, head.pid) == (session.host, session.pid):
+        return head.holder
+    where = f"pid {head.pid} on {head.host}"
+    return where if where.startswith(f"{head.holder} ") else f"{head.holder}, {where}"
+
+
+async def busy_error(session: Session, tip: Tip) -> ThreadBusy | None:
+    """The refusal for a thread that a live worker holds."""
+    if not await session.lease.is_alive(tip.head.worker, tip.head.token):
+        return None
+    return ThreadBusy(tip.head.id, describe_holder(session, tip.head), from_micros(tip.head.since).isoformat())
+
+
+async def claim(session: Session, thread_id: str, worker: str, token: str) -> Claim:
+    """Take a thread.
+
+    Args:
+        session: the store.
+        thread_id: the thread.
+        worker: what its holder calls itself.
+        token: of the claim.
+
+    Raises:
+        ThreadBusy: a live worker holds it.
+    """
+    await session.ready()
+    key = key_of(thread_id)
+    while True:
+        tip = await session.tip(key, thread_id)
+        refusal = None if tip is None else await busy_error(session, tip)
+        if refusal is not None:
+            raise refusal
+        # Before the claim can be seen.
+        await session.lease.hold()
+        now = datetime.now(UTC)
+        head = evolve(
+            _free(thread_id, tip, now),
+            token=token,
+            worker=session.lease.worker,
+            holder=worker,
+            host=session.host,
+            pid=session.pid,
+            since=micros(now),
+            write=uuid4().hex,
+        )
+        try:
+            seq = await session.commit(key, "c", 0 if tip is None else tip.seq, head)
+        except Unresolved:
+            session.owed[token] = (thread_id, head.not_before)
+            raise
+        if seq is not None:
+            break
+    session.held[token] = Held(key, seq, head)
+    is_abandoned = tip is not None and bool(tip.head.worker)
+    try:
+        return await _show(session, key, seq, token, is_abandoned=is_abandoned)
+    except BaseException:
+        # The caller will not know of this claim.
+        session.held.pop(token, None)
+        session.owed[token] = (thread_id, head.not_before)
+        raise
+
+
+def _free(thread_id: str, tip: Tip | None, now: datetime) -> Head:
+    """The header that a claim continues."""
+    if tip is None or tip.is_gone:
+        return Head(id=thread_id, base=0 if tip is None else tip.seq, created=micros(now))
+    return tip.head.next()
+
+
+async def _show(session: Session, key: str, seq: int, token: str, *, is_abandoned: bool) -> Claim:
+    """What a claim shows, and what the store will need of it."""
+    held = session.held[token]
+    tip = Tip(seq, held.head, 0, b"", "c")
+    cached = await load_snapshot(session, key, held.head)
+    entries, marks = await read_entries(session, key, tip, 0 if cached is None else cached.at)
+    held.marks, held.about = marks, await load_about(session, key, held.head)
+    if cached is not None and held.head.snapshot is not None:
+        held.marks.insert(0, (cached.at, held.head.snapshot[1]))
+    return Claim(
+        thread_id=held.head.id,
+        token=token,
+        head=held.head.n,
+        snapshot=cached,
+        entries=tuple(entries),
+        is_abandoned=is_abandoned,
+    )
+
+
+async def peek(session: Session, thread_id: str) -> Claim | None:
+    """What a claim would show; None for an empty thread."""
+    key = key_of(thread_id)
+    tip = await session.tip(key, thread_id)
+    while tip is not None and tip.head.n:
+        is_held = await session.lease.is_alive(tip.head.worker, tip.head.token)
+        try:
+            cached = await load_snapshot(session, key, tip.head)
+            entries, _ = await read_entries(session, key, tip, 0 if cached is None else cached.at)
+        except JournalDamaged:
+            # A newer snapshot may have taken the place of this one, or the thread was deleted meanwhile.
+            again = await session.tip(key, thread_id)
+            if again is not None and again.seq == tip.seq:
+                raise
+            tip = again
+            continue
+        return Claim(
+            thread_id=thread_id,
+            token="",
+            head=tip.head.n,
+            snapshot=cached,
+            entries=tuple(entries),
+            is_abandoned=bool(tip.head.worker) and not is_held,
+        )
+    return None
+
+
+async def release(session: Session, made: Claim, not_before: datetime | None) -> None:
+    """Give a thread back; a claim that is over is left alone. What cannot be written now is written later."""
+    due = None if not_before is None else micros(not_before)
+    held = session.held.get(made.token)
+    try:
+        found = await session.find(made.thread_id, made.token)
+        if found is None:
+            return
+        head = found.head.next(worker="", holder="", host="", pid=0, since=0, not_before=due)
+        await session.advance(found, "r", head)
+    except NatsProblem:
+        # The run has ended, and how it ended matters more than this.
+        if held is not None:
+            session.owed[made.token] = (made.thread_id, due)
+    finally:
+        session.held.pop(made.token, None)
+
+
+async def renew(session: Session, made: Claim) -> bool:
+    """Whether a claim is still valid; the lease is renewed."""
+    tip = await session.tip(key_of(made.thread_id), made.thread_id)
+    is_valid = tip is not None and tip.head.token == made.token != "" and bool(tip.head.worker)
+    if not is_valid:
+        session.held.pop(made.token, None)
+    elif made.token in session.held:
+        await session.lease.hold(now=True)
+    return is_valid
+
+
+async def read(session: Session, thread_id: str, after: int) -> tuple[Entry, ...]:
+    """The entries of a thread after a number; empty for an unknown one."""
+    key = key_of(thread_id)
+    tip = await session.tip(key, thread_id)
+    if tip is None:
+        return ()
+    try:
+        found, _ = await read_entries(session, key, tip, max(0, after))
+    except JournalDamaged:
+        again = await session.tip(key, thread_id)
+        if again is not None and again.head.base == tip.head.base and not again.is_gone:
+            raise
+        found = []  # it was deleted meanwhile
+    return tuple(found)

