@@ -43,12 +43,15 @@ class DevServer:
         config: lines of its configuration file, such as ``authorization { token: "x" }``.
         sync: True to sync each write to the disk (``sync_interval: always``): what was acknowledged then survives a
             power cut.
+        jetstream: False for a server without it, which the store refuses.
     """
 
-    def __init__(self, folder: str | Path, port: int = 0, *, config: str = "", sync: bool = False) -> None:
+    def __init__(
+        self, folder: str | Path, port: int = 0, *, config: str = "", sync: bool = False, jetstream: bool = True
+    ) -> None:
         self.folder = Path(folder)
         self.port = port
-        self._config, self._sync = config, sync
+        self._config, self._sync, self._jetstream = config, sync, jetstream
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,7 +69,8 @@ class DevServer:
         log, conf = self.folder / "nats-server.log", self.folder / "nats-server.conf"
         sync = "sync_interval: always" if self._sync else ""
         store = json.dumps(str(self.folder / "jetstream"))
-        conf.write_text(f"jetstream {{ store_dir: {store}\n{sync} }}\n{self._config}\n", encoding="utf-8")
+        enabled = f"jetstream {{ store_dir: {store}\n{sync} }}\n" if self._jetstream else ""
+        conf.write_text(f"{enabled}{self._config}\n", encoding="utf-8")
         for old in self.folder.glob("nats-server_*.ports"):
             old.unlink()
         command = [find_server(), "-c", str(conf), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log)]

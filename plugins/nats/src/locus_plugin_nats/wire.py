@@ -143,7 +143,7 @@ class Wire:
             # nats-py tries for ever, and wrong credentials do not become right.
             while not attempt.done():
                 await asyncio.wait((attempt,), timeout=_PAUSE)
-                if isinstance(self._error, nats.errors.AuthorizationError):
+                if self._error is not None and _is_refusal(self._error):
                     raise self._error
             await attempt
         except BaseException:
@@ -162,7 +162,7 @@ class Wire:
     def unreachable(self, error: BaseException | None = None) -> NatsUnreachable:
         """The error for a server that does not answer."""
         cause = self._error or error
-        if isinstance(cause, nats.errors.AuthorizationError):
+        if cause is not None and _is_refusal(cause):
             return NatsRefused(
                 str(self.address),
                 "the server does not accept the credentials; give those of [plugins.nats] (user and password, token, "
@@ -345,6 +345,12 @@ class Wire:
             f"no room: {error.text}. Nothing was written. Forget ended threads (`locus threads prune`), or raise the "
             "limit of the stream or the server's max_file_store; then resume the run",
         )
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether the server does not accept the credentials: nats-py has a class for some of the cases."""
+    said = str(error).lower()
+    return isinstance(error, nats.errors.AuthorizationError) or "authorization" in said or "authentication" in said
 
 
 def _parse(message: Msg) -> dict[str, Any]:
