@@ -146,7 +146,7 @@ async def load_snapshot(session: Session, key: str, head: Head) -> Snapshot | No
     try:
         whole, last = (entry_from_json(form) for form in from_bytes(zlib.decompress(content)))
     except (ValueError, TypeError, zlib.error) as e:
-        raise _damaged(head.id, at, "has a snapshot that cannot be read") from e
+        raise _damage_error(head.id, at, "has a snapshot that cannot be read") from e
     assert isinstance(last, Transition)
     return Snapshot(at, fold(BLANK, [whole]), last)
 
@@ -187,13 +187,13 @@ async def _unpack(session: Session, key: str, message: Tip) -> list[Entry]:
             body = message.data if head.body is None else await load_payload(session, key, *head.body, head.id)
             forms = unpack(body, blobs)
             if len(forms) != own:
-                raise _damaged(head.id, start + 1, "is not what was written")
+                raise _damage_error(head.id, start + 1, "is not what was written")
             start, parent = start + len(entries), entries[-1].id if entries else head.parent
             for n, form in enumerate(forms, start + 1):
                 entries.append(Entry(n, head.token, parent, entry_from_json(form)))
                 parent = entries[-1].id
     except (ValueError, LookupError, TypeError, zlib.error) as e:
-        raise _damaged(head.id, start + 1, "is not what was written") from e
+        raise _damage_error(head.id, start + 1, "is not what was written") from e
     return entries
 
 
@@ -208,7 +208,7 @@ async def _unpack_shared(session: Session, key: str, head: Head) -> list[Entry]:
         entries.append(Entry(n, writer, parent, entry_from_json(form)))
         parent = entries[-1].id
     if len(entries) != at:
-        raise _damaged(head.id, at, "is missing")
+        raise _damage_error(head.id, at, "is missing")
     return entries
 
 
@@ -216,15 +216,15 @@ def _check(head: Head, entries: Sequence[Entry], after: int) -> None:
     parent = entries[0].parent if entries and after else ""
     for n, entry in enumerate(entries, after + 1):
         if entry.n != n:
-            raise _damaged(head.id, n, "is missing")
+            raise _damage_error(head.id, n, "is missing")
         if entry.parent != parent:
-            raise _damaged(head.id, n, "does not continue the one before")
+            raise _damage_error(head.id, n, "does not continue the one before")
         parent = entry.id
     if len(entries) != head.n - after:
-        raise _damaged(head.id, after + len(entries) + 1, "is missing")
+        raise _damage_error(head.id, after + len(entries) + 1, "is missing")
     if entries and entries[-1].id != head.last:
-        raise _damaged(head.id, head.n, "is not the newest one that was written")
+        raise _damage_error(head.id, head.n, "is not the newest one that was written")
 
 
-def _damaged(thread_id: str, n: int, what: str) -> JournalDamaged:
+def _damage_error(thread_id: str, n: int, what: str) -> JournalDamaged:
     return JournalDamaged(f"thread {thread_id!r}: entry {n} {what}", thread_id=thread_id, n=n, store="nats")

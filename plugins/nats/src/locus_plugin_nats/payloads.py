@@ -91,7 +91,7 @@ async def load_payload(session: Session, key: str, name: str, chunks: int, threa
     """
     content = await _load(session, key, name, chunks, thread_id)
     if not name.endswith(hashlib.sha256(content).hexdigest()):
-        raise _damaged(thread_id, name)
+        raise _damage_error(thread_id, name)
     return content
 
 
@@ -105,11 +105,11 @@ async def _load(session: Session, key: str, name: str, chunks: int, thread_id: s
     found = await read_stream(session, names.blobs, names.blob(key, name), 1, chunks)
     parts = {int(subject.rsplit(".", 1)[1]): data for subject, _, _, _, data in found}
     if set(parts) != set(range(chunks)):
-        raise _damaged(thread_id, name)
+        raise _damage_error(thread_id, name)
     return b"".join(parts[i] for i in range(chunks))
 
 
-def _damaged(thread_id: str, name: str) -> JournalDamaged:
+def _damage_error(thread_id: str, name: str) -> JournalDamaged:
     return JournalDamaged(
         f"thread {thread_id!r}: the payload {name} is missing, or is not what was stored",
         thread_id=thread_id,

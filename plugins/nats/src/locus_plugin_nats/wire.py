@@ -134,9 +134,9 @@ class Wire:
                 ping_interval=5,
                 max_outstanding_pings=2,
                 pending_size=0,
-                error_cb=self._failed,
-                disconnected_cb=self._down,
-                reconnected_cb=self._returned,
+                error_cb=self._on_error,
+                disconnected_cb=self._on_disconnect,
+                reconnected_cb=self._on_reconnect,
             )
         )
         try:
@@ -175,16 +175,16 @@ class Wire:
             "here) or correct the address. What was committed is kept: resume the run then",
         )
 
-    async def _failed(self, error: Exception) -> None:
+    async def _on_error(self, error: Exception) -> None:
         self._error = error
 
-    async def _down(self) -> None:
+    async def _on_disconnect(self) -> None:
         self._is_up.clear()
         for take in tuple(self._waiting.values()):
             take(None)
         self._waiting.clear()
 
-    async def _returned(self) -> None:
+    async def _on_reconnect(self) -> None:
         self._error = None
         self._on_return()
         self._is_up.set()
@@ -195,7 +195,7 @@ class Wire:
         if client is not None:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(client.close(), 2)
-        await self._down()
+        await self._on_disconnect()
 
     # -- asking -----------------------------------------------------------------------------------
 
@@ -263,7 +263,9 @@ class Wire:
             ConnectionLost: one of them did not come.
         """
         arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
-        async with self._own_inbox(subject, payload, arrived) if own_inbox else self._shared(subject, payload, arrived):
+        async with (
+            self._make_inbox(subject, payload, arrived) if own_inbox else self._use_inbox(subject, payload, arrived)
+        ):
             found: list[Msg] = []
             while not found or not is_last(found[-1]):
                 try:
@@ -277,7 +279,7 @@ class Wire:
             return found
 
     @contextlib.asynccontextmanager
-    async def _shared(self, subject: str, payload: bytes, into: asyncio.Queue[Msg | None]) -> AsyncIterator[None]:
+    async def _use_inbox(self, subject: str, payload: bytes, into: asyncio.Queue[Msg | None]) -> AsyncIterator[None]:
         number = await self._send(subject, payload, None, into.put_nowait)
         try:
             yield
@@ -285,7 +287,7 @@ class Wire:
             self._waiting.pop(number, None)
 
     @contextlib.asynccontextmanager
-    async def _own_inbox(self, subject: str, payload: bytes, into: asyncio.Queue[Msg | None]) -> AsyncIterator[None]:
+    async def _make_inbox(self, subject: str, payload: bytes, into: asyncio.Queue[Msg | None]) -> AsyncIterator[None]:
         client = self._client
         if client is None or not client.is_connected:
             raise ConnectionLost
