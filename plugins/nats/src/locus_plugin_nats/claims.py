@@ -12,7 +12,7 @@ from locus.core.errors import JournalDamaged, ThreadBusy
 from locus.journal import Claim
 from locus_plugin_nats.entries import load_about, load_snapshot, read_entries
 from locus_plugin_nats.errors import NatsProblem
-from locus_plugin_nats.heads import Head, Tip, from_micros, micros
+from locus_plugin_nats.headers import Head, Tip, from_micros, micros
 from locus_plugin_nats.session import Held, Unresolved
 from locus_plugin_nats.subjects import key_of
 

@@ -14,7 +14,7 @@ from locus.journal import Appended, Snapshot
 from locus.journal.listing import About, about, progress
 from locus_kit.entry_json import from_bytes, to_bytes, to_json
 from locus_kit.packing import Row, pack, unpack
-from locus_plugin_nats.heads import Head, Tip, about_from_form, about_to_form, make_tip
+from locus_plugin_nats.headers import Head, Tip, about_from_form, about_to_form, make_tip
 from locus_plugin_nats.payloads import forget_payload, load_payload, load_texts, store_payload, store_texts
 from locus_plugin_nats.reading import read_stream
 from locus_plugin_nats.session import Unresolved

@@ -21,7 +21,7 @@ from attrs import define, evolve, field
 from locus.core.errors import JournalDamaged
 from locus.journal.listing import About
 from locus_plugin_nats.errors import NatsProblem, NatsUnreachable, StreamMismatch, TooOld
-from locus_plugin_nats.heads import HEADER, Head, Tip, make_tip
+from locus_plugin_nats.headers import HEADER, Head, Tip, make_tip
 from locus_plugin_nats.leases import Lease
 from locus_plugin_nats.subjects import Names, key_of
 from locus_plugin_nats.wire import ApiError, ConnectionLost, Wire, decode_header

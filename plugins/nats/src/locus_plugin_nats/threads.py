@@ -16,7 +16,7 @@ from locus.journal.listing import about, page, progress, progress_of_fork, statu
 from locus_kit.packing import pack
 from locus_plugin_nats.claims import busy_error, describe_holder
 from locus_plugin_nats.entries import describe, load_about, pack_message, read_entries, store_shared
-from locus_plugin_nats.heads import Head, Tip, from_micros, make_tip, micros
+from locus_plugin_nats.headers import Head, Tip, from_micros, make_tip, micros
 from locus_plugin_nats.subjects import key_of
 from locus_plugin_nats.wire import ApiError, ConnectionLost
 
