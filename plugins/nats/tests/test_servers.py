@@ -206,7 +206,7 @@ async def test_closed_store_says_so(server: DevServer, prefix: str) -> None:
 @pytest.mark.parametrize(
     "address", ["http://a", "nats://a:port", "nats://", "nats://a/path", "nats://a:1:2", "nats://u:p@a,nats://v:p@b"]
 )
-def test_address_that_is_none_is_refused_without_its_password(address: str) -> None:
+def test_invalid_address_is_refused_without_its_password(address: str) -> None:
     with pytest.raises(ConfigError) as caught:
         NatsStore(address)
     assert ":p@" not in str(caught.value)

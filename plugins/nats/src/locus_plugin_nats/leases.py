@@ -67,7 +67,7 @@ class Lease:
             await self._session.wire.api(f"STREAM.PURGE.{self._session.names.workers}", filter=self._subject)
 
     def grant(self) -> None:
-        """The server was away: what expired meanwhile proves nothing, so for one lease nobody is taken for dead."""
+        """After the server was away, take every worker for alive for one lease: they could not renew theirs."""
         self._grace = time.monotonic() + self._session.settings.lease
 
     async def is_alive(self, worker: str, token: str) -> bool:

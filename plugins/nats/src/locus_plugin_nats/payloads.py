@@ -96,7 +96,7 @@ async def load_payload(session: Session, key: str, name: str, chunks: int, threa
 
 
 async def load_texts(session: Session, key: str, texts: Mapping[str, int], thread_id: str) -> dict[str, bytes]:
-    """The large texts of an append, compressed; whoever unpacks them compares their hashes."""
+    """The large texts of an append, compressed. `locus_kit.packing.unpack` compares their hashes."""
     return {sha: await _load(session, key, sha, chunks, thread_id) for sha, chunks in texts.items()}
 
 

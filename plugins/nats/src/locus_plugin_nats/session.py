@@ -236,7 +236,7 @@ class Session:
         Raises:
             Unresolved: it was sent, and it is not known whether it was stored.
             NatsUnreachable: it was not sent.
-            StreamFull: there is no room.
+            StreamFull: the server has no room.
         """
         await self.ready()
         subject, everything = self.names.entry(key, kind), self.names.thread(key)

@@ -1,7 +1,7 @@
 """The names of streams and subjects, and how each stream is made.
 
-A thread's subjects hold a hash of its id, because an id may be any text and a subject may not; the id in full stands
-in the header of each message.
+A thread's subjects hold a hash of its id, because an id may be any text and a subject may not. The header of each
+message has the id in full.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ __all__ = ["delete", "fork", "list_threads", "next_ready"]
 #: Messages for one request.
 _BATCH = 2000
 
-#: Nanoseconds after which the server forgets a listing that nobody ended.
+#: Nanoseconds after which the server drops the consumer of a listing that was broken off.
 _FORGOTTEN = 30_000_000_000
 
 
@@ -207,8 +207,8 @@ def _fork_head(source: Head, entries: Sequence[Entry], into: str, bodies: Sequen
 async def delete(session: Session, thread_id: str, head: int | None) -> bool:
     """Forget a thread; False when it does not exist, or has another head.
 
-    One message ends it. What it leaves is then deleted up to where it was at that moment, so that nobody loses what
-    is written under the same id later, however late that deletion comes.
+    One message ends it. Then its messages are deleted, up to that one: a thread that is begun under the same id
+    meanwhile keeps its own, however late that happens.
 
     Raises:
         ThreadBusy: a live worker holds it.
