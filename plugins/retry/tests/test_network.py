@@ -33,7 +33,7 @@ class Bare:
 
     async def complete(self, request: ModelRequest, on_chunk: Any = None) -> ModelResponse:
         self.asked += 1
-        async with httpx.AsyncClient(trust_env=False, timeout=0.5) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
             response = await client.get(self.url, params={"key": "SECRET"})
             response.raise_for_status()
         return ModelResponse(message=Message(Role.ASSISTANT, response.text))
