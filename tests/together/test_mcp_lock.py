@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugins.cli.tests.conftest import Terminal, environment, here, process, site, terminal
+from plugins.cli.tests.conftest import Terminal, environment, here, process, site, terminal, warm_server
 
-__all__ = ["environment", "here", "process", "site", "terminal"]
+__all__ = ["environment", "here", "process", "site", "terminal", "warm_server"]
 
 SERVER = Path(__file__).parents[2] / "plugins" / "mcp" / "tests" / "raw_server.py"
 ECHO = {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object"}}

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugins.cli.tests.conftest import Terminal, environment, here, process, site, terminal, tools
+from plugins.cli.tests.conftest import Terminal, environment, here, process, site, terminal, tools, warm_server
 
-__all__ = ["environment", "here", "process", "site", "terminal", "tools"]
+__all__ = ["environment", "here", "process", "site", "terminal", "tools", "warm_server"]
 
 Process = Callable[..., Any]
 OpenTerminal = Callable[..., Terminal]

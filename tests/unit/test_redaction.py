@@ -95,13 +95,10 @@ def test_a_password_in_a_name_is_hidden_up_to_the_last_at_sign_of_all(text: str)
 
 
 def _seconds(function: Callable[[str], object], text: str) -> float:
-    """CPU time of this thread, the least of three: what disturbs only adds to it."""
-    taken = []
-    for _ in range(3):
-        begun = time.thread_time()
-        function(text)
-        taken.append(time.thread_time() - begun)
-    return min(taken)
+    """CPU time of this thread."""
+    begun = time.thread_time()
+    function(text)
+    return time.thread_time() - begun
 
 
 @pytest.mark.parametrize("function", [redact, scrub])
@@ -109,10 +106,12 @@ def test_no_text_takes_more_than_time_in_proportion_to_its_length(function: Call
     """What is quadratic takes thousands of times as long as prose of that length; all of these take a few times."""
     pieces = ["//a:", "//", "//a:@", "//a: ", "@", "a:", "a:b:", "pg:a:", "token", "token=", "token ", "token='", "a."]
     pieces += ["auth-", "?key=", "&sig=", "token={env=", 'token={env="', "token=\t", " token \n", "\\", "'", '"', "-"]
-    usual = _seconds(function, ("The quick brown fox jumps over the lazy dog; " * 5_000)[:200_000])
+    prose = ("The quick brown fox jumps over the lazy dog; " * 5_000)[:200_000]
+    usual = min(_seconds(function, prose) for _ in range(3))
     for piece in pieces:
         for text in ((piece * 200_000)[:200_000], "x://u:" + (piece * 200_000)[:200_000]):
-            assert _seconds(function, text) < 100 * max(usual, 0.001), piece
+            # What disturbs only adds to the time, so one of three is enough.
+            assert any(_seconds(function, text) < 100 * max(usual, 0.001) for _ in range(3)), piece
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugins.cli.tests.conftest import environment, here, installed, process, run_in_process, terminal, tools
+from plugins.cli.tests.conftest import (
+    environment,
+    here,
+    installed,
+    process,
+    run_in_process,
+    terminal,
+    tools,
+    warm_server,
+)
 
-__all__ = ["environment", "here", "process", "terminal", "tools"]
+__all__ = ["environment", "here", "process", "terminal", "tools", "warm_server"]
 
 
 @pytest.fixture

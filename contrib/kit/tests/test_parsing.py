@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from locus_kit.parsing import NotOneObject, parse_json_object
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda v: st.lists(v) | st.dictionaries(st.text(), v),
+    max_leaves=10,
 )
 
 

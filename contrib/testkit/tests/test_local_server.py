@@ -135,5 +135,5 @@ def test_a_connection_that_comes_at_the_very_end_is_closed_too() -> None:
         for each in connected:
             each.close()
         assert server.open == 0
-        # Collecting an open socket emits a ResourceWarning, which fails this test.
-        gc.collect()
+    # Collecting an open socket emits a ResourceWarning, which fails this test.
+    gc.collect()

@@ -7,7 +7,6 @@ import os
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,16 +22,12 @@ from locus.core.errors import ConfigError
 from locus_plugin_cli.main import invoke
 from locus_plugin_cli.vetting import open_trust
 
+from .warm import WarmServer
+
 TESTS = Path(__file__).parent
 
 #: Seconds after which a process that should have ended is broken, however busy the machine.
 PATIENCE = 60.0
-
-#: Gives the process the terminal on its standard input as its own, so that the Ctrl-C character is a signal.
-_ON_TERMINAL = (
-    "import fcntl, runpy, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "sys.argv[0] = 'locus'; runpy.run_module('locus_plugin_cli', run_name='__main__')"
-)
 
 
 @frozen
@@ -159,22 +154,23 @@ def environment(here: Path, site: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "TERM": "xterm", "COLUMNS": "200"}
 
 
+@pytest.fixture(scope="session")
+def warm_server() -> Iterator[WarmServer]:
+    """What processes are forked from; those that a test starts by itself begin from nothing."""
+    made = WarmServer("locus_plugin_cli")
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def process(environment: dict[str, str], here: Path) -> Locus:
+def process(environment: dict[str, str], here: Path, warm_server: WarmServer) -> Locus:
     """Runs a command line in a process of its own."""
 
     def run(*arguments: str, stdin: bytes = b"", **more: str) -> Done:
         vouch(here)
-        done = subprocess.run(
-            [sys.executable, "-m", "locus_plugin_cli", *arguments],
-            cwd=here,
-            env={**environment, **more},
-            input=stdin,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        given = {**environment, **more}
+        status, out, err = warm_server.run(arguments, stdin=stdin, folder=here, environment=given, timeout=PATIENCE)
+        return Done(status, out.decode(), err.decode())
 
     return run
 
@@ -182,16 +178,10 @@ def process(environment: dict[str, str], here: Path) -> Locus:
 class Terminal:
     """A command that runs on a terminal."""
 
-    def __init__(self, arguments: Sequence[str], environment: dict[str, str], folder: Path) -> None:
+    def __init__(self, server: WarmServer, arguments: Sequence[str], environment: dict[str, str], folder: Path) -> None:
         self._master, slave = os.openpty()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _ON_TERMINAL, *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
+        self._process = server.start(
+            arguments, streams=(slave, slave, slave), folder=folder, environment=environment, terminal=True
         )
         os.close(slave)
         self.output = ""
@@ -249,20 +239,19 @@ class Terminal:
 
     def close(self) -> None:
         """End the process if it still runs."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
+        self._process.kill()
+        self._process.wait(timeout=PATIENCE)
         os.close(self._master)
 
 
 @pytest.fixture
-def terminal(environment: dict[str, str], here: Path) -> Iterator[Callable[..., Terminal]]:
+def terminal(environment: dict[str, str], here: Path, warm_server: WarmServer) -> Iterator[Callable[..., Terminal]]:
     """Runs a command line on a terminal of its own."""
     opened: list[Terminal] = []
 
     def open_one(*arguments: str, folder: Path = here, **more: str) -> Terminal:
         vouch(here)
-        opened.append(Terminal(arguments, {**environment, **more}, folder))
+        opened.append(Terminal(warm_server, arguments, {**environment, **more}, folder))
         return opened[-1]
 
     yield open_one

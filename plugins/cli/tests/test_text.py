@@ -51,6 +51,7 @@ def test_shortened_text_says_how_much_is_missing() -> None:
 PLAIN: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT | st.binary(),
     lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner),
+    max_leaves=10,
 )
 
 

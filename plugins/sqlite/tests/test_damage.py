@@ -25,6 +25,9 @@ from .journals import write
 
 pytestmark = pytest.mark.anyio
 
+#: What is written is the same on each event loop, and so is what damages it.
+ONCE = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+
 Reading = Callable[[SqliteStore], Any]
 
 
@@ -96,6 +99,7 @@ async def compare(path: Path, expected: dict[str, Any]) -> list[BaseException]:
     return errors
 
 
+@ONCE
 @pytest.mark.parametrize("seed", range(25))
 async def test_a_changed_bit_is_an_error_or_changes_nothing(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, seed: int
@@ -111,6 +115,7 @@ async def test_a_changed_bit_is_an_error_or_changes_nothing(
         await compare(copy, expected)
 
 
+@ONCE
 @pytest.mark.parametrize("table", ["threads", "entries", "blobs", "uses"])
 async def test_a_row_that_is_missing_is_found(whole: tuple[Path, dict[str, Any]], tmp_path: Path, table: str) -> None:
     path, expected = whole

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from plugins.cli.tests.conftest import environment, here, process, site
+from plugins.cli.tests.conftest import environment, here, process, site, warm_server
 
-__all__ = ["environment", "here", "process", "site"]
+__all__ = ["environment", "here", "process", "site", "warm_server"]
