@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import anyio.lowlevel
@@ -219,13 +219,27 @@ class SendsTwice(Complete):
 
 
 class ForgetsEverything(Complete):
-    async def forget_signals(self, claim: Claim, n: int) -> bool:
-        return await super().forget_signals(claim, 1_000)
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
+        return await super().forget_signals(claim, range(max(numbers, default=0) + 1))
 
 
 class ForgetsForAnybody(Complete):
-    async def forget_signals(self, claim: Claim, n: int) -> bool:
-        return await super().forget_signals(evolve(claim, token=self.holder(claim.thread_id)), n)
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
+        return await super().forget_signals(evolve(claim, token=self.holder(claim.thread_id)), numbers)
+
+
+class ClaimsShowNoSignals(Complete):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        return evolve(await super().claim(thread_id, worker), signals=())
+
+
+class LeavesDirectThreadsAlone(Complete):
+    async def signal(self, thread_id: str, signal: Signal) -> bool:
+        is_direct = thread_id in self._threads and thread_id not in self._places._places
+        made = await super().signal(thread_id, signal)
+        if is_direct:
+            self._places._put(thread_id, self._places._places[thread_id], None)
+        return made
 
 
 class MakesThreadsOfSignals(Complete):
@@ -295,7 +309,9 @@ BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
     NormalisesNames: ("test_queue_any_text_names_one",),
     KeepsSignalsAsText: ("test_signals_come_back_as_they_were_sent",),
     SendsTwice: ("test_signals_with_one_id_are_one",),
-    ForgetsEverything: ("test_signals_are_forgotten_up_to_a_number",),
+    ForgetsEverything: ("test_signals_are_forgotten_one_by_one",),
+    ClaimsShowNoSignals: ("test_signals_are_shown_by_a_claim",),
+    LeavesDirectThreadsAlone: ("test_signals_of_a_next_turn_bring_a_thread_into_its_queue",),
     ForgetsForAnybody: ("test_signals_are_forgotten_by_the_holder_alone",),
     MakesThreadsOfSignals: ("test_signals_to_an_unknown_thread_are_refused",),
     KeepsSignalsToItself: ("test_signals_have_a_free_thread_offered",),

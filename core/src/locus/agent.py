@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from attrs import evolve
 
 from locus.core.lazy import Lazy
-from locus.options import AgentKeywords, Deps, Out, RunOptions
+from locus.options import AgentKeywords, Deps, Out, RunOptions, SubmitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from locus.loop.context import SegmentContext
     from locus.loop.input import Prompt
     from locus.loop.runtime import AgentRuntime
-    from locus.options import AgentOptions, ResumeKeywords, RunKeywords
+    from locus.options import AgentOptions, ResumeKeywords, RunKeywords, SubmitKeywords
     from locus.result import AgentResult
     from locus.run import Run
     from locus.threads import Threads
@@ -74,6 +74,11 @@ class Agent(AgentKeywords[Deps, Out]):
     def name(self) -> str | None:
         """Its stable name."""
         return self._runtime.blank.agent_id
+
+    @property
+    def version(self) -> str | None:
+        """Its version, as it was given."""
+        return self._runtime.version or None
 
     @property
     def condition(self) -> TerminationCondition:
@@ -135,7 +140,9 @@ class Agent(AgentKeywords[Deps, Out]):
     def resume(
         self, thread: Thread, answer: Any = None, *, output_schema: Any = None, **options: Unpack[ResumeKeywords[Deps]]
     ) -> Run[Any]:
-        """Go on with a run that a crash, a cancellation or a question left open.
+        """Go on with a run that a crash, a cancellation or a question left open, or begin one that was submitted.
+
+        What was signalled to the thread is done: a cancel, an answer; and where no run is open, the next turn.
 
         Args:
             thread: its thread id, or the `AgentResult` of the interrupted run.
@@ -144,6 +151,7 @@ class Agent(AgentKeywords[Deps, Out]):
             output_schema: as for `run`.
             options: ``deps``: again, because they are never saved.
                 ``model_settings``, ``termination``: as for `run`.
+                ``yield_after``: after so many iterations the run is left open, with the stop reason ``"Yielded"``.
                 ``max_attempts``: for programs that resume by themselves what they find open, 1 or more; 5 is a good
                 number: after so many attempts that died in one place the run is set aside. None = go on in any case.
 
@@ -191,6 +199,45 @@ class Agent(AgentKeywords[Deps, Out]):
         """
         _refuse_event_loop("resume")
         return _finish(self.resume(thread, answer, output_schema=output_schema, **options))
+
+    async def submit(self, prompt: Prompt, **options: Unpack[SubmitKeywords]) -> str:
+        """Hand a turn in, to be run by a worker: maybe in another process, which has an agent like this one.
+
+        A turn for a thread that is there follows what is under way on it.
+
+        Args:
+            prompt: text, content blocks or one message.
+            options: ``thread_id``: the conversation to continue, or to begin under that name.
+                ``request_id``: your name for this turn: submitted again with it, it is still one turn.
+                ``metadata``: entries for ``state.metadata``.
+                ``queue``: where it waits; None = the agent's name, or ``"default"``.
+                ``priority``: 0, 1 or 2; 2 goes first.
+                ``not_before``: when it may begin, with a time zone; None = at once.
+                The last three count for the first turn of a thread.
+
+        Returns:
+            The thread's id.
+
+        Raises:
+            InputError: the prompt, the thread's name or the metadata cannot be used.
+            ConfigError: another option cannot be used, or the agent's store hands no threads to workers.
+            StoreError: the store failed.
+        """
+        return await self._runtime.submit(prompt, SubmitOptions(**options))
+
+    def drain(self, *, thread_id: str | None = None) -> int:
+        """Let runs of this agent that are active now yield at their next transition: they stay open, to be resumed.
+
+        Their results have the stop reason ``"Yielded"``. Child runs yield with none: the tool that runs one ends
+        first. Safe from any thread.
+
+        Args:
+            thread_id: only the run of that thread.
+
+        Returns:
+            How many runs that is; runs that start later are not affected.
+        """
+        return self._runtime.drain(thread_id)
 
     def cancel(self, reason: str | None = "", *, run_id: str | None = None, thread_id: str | None = None) -> int:
         """End runs of this agent that are active now, at their next safe point. Safe from any thread.

@@ -20,6 +20,8 @@ from locus.core.lazy import Lazy
 from locus.tools.call_run import CallLimits
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     # With defaults, ``Agent(...)`` needs no annotation; Python 3.13 has them at run time too.
     from typing_extensions import TypeVar as DefaultTypeVar
 
@@ -100,6 +102,11 @@ def _check_metadata(_: Any, __: Any, value: Any) -> None:
 _optional_text = _must_be("a str", lambda value: value is None or isinstance(value, str))
 
 
+_optional_name = _must_be(
+    "a str that is not empty", lambda value: value is None or (isinstance(value, str) and value != "")
+)
+
+
 _optional_count = _must_be("an integer of at least 1, or None", lambda value: value is None or _is_count(value, 1))
 _optional_seconds = _must_be(
     "a number of seconds greater than 0, or None",
@@ -133,6 +140,7 @@ class AgentOptions:
     tools: Iterable[object] = ()
     system_prompt: str | None = field(default=None, validator=_optional_text)
     name: str | None = field(default=None, validator=_optional_text)
+    version: str | None = field(default=None, validator=_optional_text)
     termination: TerminationCondition | None = None
     max_iterations: int | None = None
     stop_on_text: bool = True
@@ -222,6 +230,7 @@ class AgentKeywords(Generic[Deps, Out]):
         tools: Iterable[object] = (),
         system_prompt: str | None = None,
         name: str | None = None,
+        version: str | None = None,
         termination: TerminationCondition | None = None,
         max_iterations: int | None = None,
         stop_on_text: bool = True,
@@ -256,6 +265,7 @@ class AgentKeywords(Generic[Deps, Out]):
             tools: functions, `Tool` values, or objects whose methods are tools.
             system_prompt: the instructions that precede the conversation.
             name: a stable name, ``state.agent_id``.
+            version: of the agent, recorded with what is submitted to it and with the runs that it begins of that.
             termination: when to stop; or-ed with ``max_iterations``, ``terminal_tools`` and ``NoToolCalls``.
             max_iterations: short for ``MaxIterations(n)``: exactly n model calls at most.
             stop_on_text: False lets the agent go on after an answer without tool calls.
@@ -319,6 +329,18 @@ class ResumeKeywords(_Keywords[Deps], total=False):
     """The keywords of ``resume``, beside ``output_schema``."""
 
     max_attempts: int | None
+    yield_after: int | None
+
+
+class SubmitKeywords(TypedDict, total=False):
+    """The keywords of ``submit``."""
+
+    thread_id: str | None
+    request_id: str | None
+    metadata: Mapping[str, Any] | None
+    queue: str | None
+    priority: Literal[0, 1, 2]
+    not_before: datetime | None
 
 
 @frozen(kw_only=True)
@@ -335,12 +357,7 @@ class RunOptions:
     output_schema: Any = None
     termination: TerminationCondition | None = None
     thread_id: str | None = None
-    request_id: str | None = field(
-        default=None,
-        validator=_must_be(
-            "a str that is not empty", lambda value: value is None or (isinstance(value, str) and value != "")
-        ),
-    )
+    request_id: str | None = field(default=None, validator=_optional_name)
     metadata: Mapping[str, Any] | None = field(default=None, validator=_check_metadata)
     max_attempts: int | None = field(
         default=None,
@@ -349,6 +366,30 @@ class RunOptions:
         ),
     )
 
+    yield_after: int | None = field(default=None, validator=_optional_count)
+
     def __attrs_post_init__(self) -> None:
         if self.request_id is not None and self.thread_id is None:
             raise ConfigError(f"request_id={self.request_id!r} names a turn of a thread; give the run its thread_id")
+
+
+@frozen(kw_only=True)
+class SubmitOptions:
+    """What one call of ``submit`` says beside its prompt; the fields are its keywords.
+
+    Raises:
+        ConfigError: a value of the wrong kind or out of range.
+        InputError: the metadata is not a mapping.
+    """
+
+    thread_id: str | None = None
+    request_id: str | None = field(default=None, validator=_optional_name)
+    metadata: Mapping[str, Any] | None = field(default=None, validator=_check_metadata)
+    queue: str | None = field(default=None, validator=_optional_name)
+    priority: int = field(default=0, validator=_must_be("0, 1 or 2", lambda value: value in (0, 1, 2)))
+    not_before: datetime | None = field(
+        default=None,
+        validator=_must_be(
+            "a datetime with a time zone", lambda value: value is None or getattr(value, "tzinfo", None) is not None
+        ),
+    )

@@ -16,6 +16,7 @@ from locus.core.messages import Usage
 if TYPE_CHECKING:
     import html
     from collections.abc import Mapping
+    from datetime import datetime
 
     from locus.core.executions import ToolExecution
     from locus.core.journal import Asked
@@ -55,7 +56,9 @@ class AgentResult(Generic[Out]):
         reports: what plugins reported, by plugin; ``"plugins"`` holds what became of each plugin.
         interrupts: the open questions, when the run waits for a person.
         error: what went wrong: the exception, or its text when a journal is all that is left of it; or None.
-        is_open: the run can be resumed: it waits for a person, or for the cause of a node's failure to be mended.
+        is_open: the run can be resumed: it waits for a person, for its time, for a worker that it made room for, or for
+            the cause of a node's failure to be mended.
+        not_before: when an open run wants to go on, or None: when it is resumed.
         iteration_finished: it ended where the model would have been asked again: ``state.iteration`` is the number of
             iterations, and not the index of the last one.
     """
@@ -74,6 +77,7 @@ class AgentResult(Generic[Out]):
     error: BaseException | str | None = None
     iteration_finished: bool = False
     is_open: bool = False
+    not_before: datetime | None = None
     # Without a checkpointer the journal lives here, so that `agent.resume(result, answer)` can go on.
     store: JournalStore | None = field(default=None, repr=False, eq=False)
 
@@ -168,6 +172,7 @@ def make_result(run: Any, ended: Any, store: JournalStore | None = None) -> Agen
         error=ending.error,
         iteration_finished=ending.iteration_finished,
         is_open=run.host.open_node is not None,
+        not_before=run.host.due,
         store=store,
     )
 

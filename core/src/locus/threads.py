@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from attrs import evolve
 
 from locus.core.errors import ConfigError, LocusError, NothingToResume, ThreadBusy
 from locus.core.frozen import frozen
+from locus.core.journal import Answered, Cancelled
 from locus.core.lazy import Lazy
+from locus.journal.queue import QueueStore
+from locus.journal.signals import Signal
 from locus.journal.store import ThreadQuery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from locus.journal import history, listing
+    from locus.journal import history, host, listing
     from locus.journal.history import History
     from locus.journal.store import JournalStore, ThreadInfo
     from locus.result import AgentResult
 else:
     history, listing = Lazy("locus.journal.history"), Lazy("locus.journal.listing")
+    host = Lazy("locus.journal.host")
 
 __all__ = ["Recovered", "Threads"]
 
@@ -117,6 +122,51 @@ class Threads:
             if on_run is not None:
                 on_run(done)
         return tuple(made)
+
+    async def cancel(self, thread_id: str, reason: str = "") -> bool:
+        """End the open run of a thread at its next safe point, whichever process it is in.
+
+        Args:
+            thread_id: the thread.
+            reason: shown as ``"Cancelled: <reason>"``.
+
+        Returns:
+            Whether a run is open there.
+
+        Raises:
+            ConfigError: the store brings no signals to other processes.
+            StoreError: the store failed.
+        """
+        found = await host.JournalHost.peek(self.store, thread_id)
+        submitted = None if found is None else found.submitted
+        if found is None or (found.open_node is None and submitted is None):
+            return False
+        run_id = found.run_id if submitted is None else submitted.run_id
+        return await self._signal(thread_id, Cancelled(run_id=run_id, reason=reason))
+
+    async def answer(self, thread_id: str, answer: Any, interrupt_id: str = "") -> bool:
+        """Answer a question of a run, which a worker then goes on with.
+
+        Args:
+            thread_id: the thread.
+            answer: as in `Agent.resume`; what fits no open question is ignored.
+            interrupt_id: the question; ``""`` = the one that is open.
+
+        Returns:
+            Whether the thread exists.
+
+        Raises:
+            ConfigError: the store brings no signals to other processes.
+            StoreError: the store failed.
+        """
+        return await self._signal(thread_id, Answered(run_id="", interrupt_id=interrupt_id, answer=answer))
+
+    async def _signal(self, thread_id: str, body: Cancelled | Answered) -> bool:
+        if not isinstance(self.store, QueueStore):
+            raise ConfigError(
+                f"{type(self.store).__name__} brings no signals to runs; use agent.cancel and agent.resume"
+            )
+        return await self.store.signal(thread_id, Signal(body=body, id=uuid4().hex))
 
     async def show(self, thread_id: str) -> History:
         """What happened on a thread, transition by transition.

@@ -32,6 +32,9 @@ class SnapshotAdapter(MemoryStore):
         load: gives it back, or None for an unknown thread.
     """
 
+    # What is handed in would be lost with this process: this is not a `QueueStore`.
+    submit = None  # type: ignore[assignment]
+
     def __init__(self, save: Save, load: Load) -> None:
         super().__init__(history=False)
         self._save, self._load = save, load

@@ -16,6 +16,7 @@ from locus.core.data import declare_forms, register_value
 from locus.core.frozen import frozen
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from types import ModuleType
 
 
@@ -124,10 +125,17 @@ class Interrupt(BaseException):
 
 
 class Suspended(BaseException):
-    """Control flow of the loop: the run waits for a person, whose questions are in the journal.
+    """Control flow of the loop: the segment ends, and the run waits: for a person, whose questions are in the journal.
 
     It derives from `BaseException` so that ``except Exception`` in a wrapper cannot swallow it.
+
+    Args:
+        until: what it waits for in place of that: a moment. The node is entered again then.
     """
+
+    def __init__(self, *args: object, until: datetime | None = None) -> None:
+        self.until = until
+        super().__init__(*args)
 
 
 class LeftOpen(Suspended):

@@ -55,6 +55,8 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 #: The run waits for the answer to a question.
 INTERRUPTED = "Interrupted"
+#: The segment made room for others, or the run sleeps; the run is left open.
+YIELDED = "Yielded"
 #: A plugin led the run to its end.
 DIVERTED = "Diverted"
 #: This worker could not go on; the run is left open.

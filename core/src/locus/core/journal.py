@@ -189,6 +189,7 @@ class Submitted:
         agent: the name of the agent that is to run it.
         version: the version of that agent, or ``""``.
         queue: where it waits, or ``""``.
+        request_id: what the caller named the turn by, or ``""``.
     """
 
     run_id: str
@@ -197,6 +198,7 @@ class Submitted:
     agent: str = ""
     version: str = ""
     queue: str = ""
+    request_id: str = ""
 
 
 @frozen(kw_only=True)

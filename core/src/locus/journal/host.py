@@ -13,11 +13,10 @@ What holds at every moment, whatever the store:
   from the store.
 - The store's answer decides who owns the thread, no clock does. What may or may not be stored counts as lost.
 
-Tried and rejected: a write for each intent, outcome and transition (four an iteration; two do, because each effect is
-preceded by one). A test before each write whether the run may still write (every iteration pays for it; `stop` replaces
-the store's methods instead). Breaking off for a snapshot that cannot be written (it is a cache, and what keeps it from
-being written keeps the next entry, too). Waiting for the write under way before the end of a run is begun (one wait
-more for each run of one turn; the writes are a chain, and the first that failed fails all behind it).
+Tried and rejected: a write for each intent, outcome and transition (two an iteration do). A test before each write
+whether the run may still write (every iteration pays for it). Breaking off for a snapshot that cannot be written (what
+keeps a cache from being written keeps the next entry, too). Waiting for the write under way before the end of a run is
+begun (the writes are a chain, and the first that failed fails all behind it).
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ from locus.core.journal import (
     Retried,
     StateDelta,
     Step,
+    Submitted,
     Transition,
     advance,
     apply,
@@ -70,6 +70,7 @@ from locus.journal.writes import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Container, Coroutine
+    from datetime import datetime
     from typing import NoReturn, Self
 
     from locus.core.events import Ending
@@ -106,6 +107,7 @@ class JournalHost:
         "_store_post",
         "_store_snapshot",
         "claim",
+        "due",
         "effects",
         "head",
         "last",
@@ -116,6 +118,7 @@ class JournalHost:
         "state",
         "stop_error",
         "store",
+        "submitted",
     )
 
     def __init__(self, store: JournalStore, claim: Claim, effects: Effects | None = None) -> None:
@@ -130,6 +133,8 @@ class JournalHost:
         self.last: Transition | None = None
         #: Open questions of the node under way, by interrupt id.
         self.questions: dict[str, Asked] = {}
+        self.submitted: Submitted | None = None  # a turn that has not begun
+        self.due: datetime | None = None  # when a paused run is to go on
         self._steps: dict[StepId, Step] = {}
         #: The steps of the node under way that a hook has asked to be tried again.
         self.retried_steps: set[StepId] = set()
@@ -209,12 +214,16 @@ class JournalHost:
             self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Paused or kind is Resumed:
             self.segment = max(self.segment, body.segment)  # type: ignore[union-attr]
+            self.due = body.not_before if isinstance(body, Paused) else None
+        elif kind is Submitted:
+            self.submitted = body  # type: ignore[assignment]
 
     def enter_transition(self, transition: Transition) -> None:
         """Know that a node is done, whose state is known."""
         self.last, self.run_id = transition, transition.run_id
         if transition.segment > self.segment or transition.node == START:
             self.segment = transition.segment
+            self.submitted = None
         if self._steps or self.questions or self._answers or self.retried_steps:
             self.clear_node()
 
@@ -295,11 +304,7 @@ class JournalHost:
         self._fail(error, f"save {describe_bodies(held)}")
 
     def stop(self, error: JournalError) -> None:
-        """Write nothing more: behind a missing entry, later ones would describe a history that does not exist.
-
-        Args:
-            error: what says so; it is raised by whatever would write from now on. The next claim starts afresh.
-        """
+        """Write nothing more, and have later writes raise this: behind a missing entry, they would be no history."""
         if self.stop_error is None:
             self.stop_error = error
             self._roll_back()
@@ -568,24 +573,20 @@ class JournalHost:
         """Whether a question of a step of the node under way, about one of these, has no answer yet."""
         return any(q.step_id == step_id and q.digest in digests for q in self.open_questions.values())
 
-    async def pause(self, kind: PauseKind, reason: str = "", seconds: float = 0.0) -> None:
+    async def pause(self, kind: PauseKind, reason: str = "", seconds: float = 0.0, due: datetime | None = None) -> None:
         """End the segment without ending the run, so many seconds of work after the last transition."""
-        body = Paused(run_id=self.run_id, segment=self.segment, kind=kind, reason=reason, active_seconds=seconds)
-        await self._append(body)
+        self.due, run_id, n = due, self.run_id, self.segment
+        paused = Paused(run_id=run_id, segment=n, kind=kind, reason=reason, not_before=due, active_seconds=seconds)
+        await self._append(paused)
 
     async def annotate(self, step_id: StepId, value: Any) -> None:
-        """Keep something for those who read the journal, written together with what comes next.
-
-        Args:
-            step_id: its name, used by no step.
-            value: data with a JSON form.
-        """
+        """Keep data for those who read the journal, written with what comes next, under a name that no step has."""
         if self._keeps_history:
             self._deferred += (Outcome(run_id=self.run_id, step_id=step_id, value=freeze(value)),)
 
     async def resume(self) -> None:
         """Begin another segment."""
-        self.segment += 1
+        self.segment, self.due = self.segment + 1, None
         await self._append(Resumed(run_id=self.run_id, segment=self.segment))
 
     async def release(self) -> None:
@@ -594,4 +595,4 @@ class JournalHost:
         Raises:
             StoreError: the store failed; what was committed is kept.
         """
-        await release(self.store, self.claim, is_empty=not self.head)
+        await release(self.store, self.claim, self.due, is_empty=not self.head)

@@ -13,7 +13,7 @@ from attrs import evolve, field
 from locus.core.errors import JournalError
 from locus.core.events import Ending
 from locus.core.frozen import frozen
-from locus.core.journal import END, FORK, START, Body, Outcome, Paused, Resumed, Transition
+from locus.core.journal import END, FORK, START, Body, Outcome, Paused, Resumed, Submitted, Transition
 from locus.core.messages import Role
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def progress(bodies: Sequence[Body], before: Progress = NEW) -> Progress:
             status = _PAUSES.get(body.kind, "paused")  # type: ignore[union-attr]
         elif not status and kind is Resumed:
             status = OPEN
+        elif not status and kind is Submitted:
+            status = "queued"
     return Progress(status or before.status, before.node)
 
 
@@ -131,6 +133,8 @@ def about(bodies: Iterable[Body], before: About = _NOTHING) -> About:
         kind = type(body)
         if kind is Transition and body.node == START:  # type: ignore[union-attr]
             found = _about_start(body, found)  # type: ignore[arg-type]
+        elif kind is Submitted:
+            found = evolve(found, title=found.title or _title([body.prompt]), agent_id=body.agent)  # type: ignore[union-attr]
         elif kind is Outcome:
             model = getattr(getattr(body.value, "response", None), "model", "")  # type: ignore[union-attr]
             if model and model != found.model:

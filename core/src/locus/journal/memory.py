@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.frozen import frozen
@@ -25,7 +25,7 @@ from locus.journal.memory_queue import Places
 from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from locus.core.state import AgentState
     from locus.journal.queue import Offer, QueueDepth
@@ -145,7 +145,7 @@ class MemoryStore:
                 thread = self._threads[thread_id] = Thread()
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
-            shown = _show(thread_id, thread, uuid4().hex)
+            shown = evolve(_show(thread_id, thread, uuid4().hex), signals=self._places.signals(thread_id))
             thread.held = Holder(shown.token, worker, datetime.now(UTC), shown.watch)
             thread.moved_at = thread.held.since
             thread.created_at = thread.created_at or thread.moved_at
@@ -319,12 +319,12 @@ class MemoryStore:
         """The signals of a thread that were not forgotten."""
         return self._places.signals(thread_id)
 
-    async def forget_signals(self, claim: Claim, n: int) -> bool:
-        """Forget those up to a number."""
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
+        """Forget some of them."""
         with self._lock:
             is_held = self._thread_of(claim) is not None
             if is_held:
-                self._places.signals(claim.thread_id, after=n)
+                self._places.signals(claim.thread_id, forget=numbers)
             return is_held
 
     async def depth(self, queue: str) -> QueueDepth:

@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 from locus.journal.queue import PRIORITIES, QueueDepth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from locus.journal.signals import Signal
 
@@ -114,15 +114,16 @@ class Places:
             place.signals.append(evolve(signal, n=len(place.sent)))
             is_held = place.offer and place.due is not None and place.due > now
             place.is_signalled = True
+            place.queue = place.queue or getattr(signal.body, "queue", "")
             if place.queue and not is_held:
                 self._put(thread_id, place, now if place.due is None else min(place.due, now))
             return place.signals[-1]
 
-    def signals(self, thread_id: str, after: int = 0) -> tuple[Signal, ...]:
-        """The signals behind a number; the others are forgotten."""
+    def signals(self, thread_id: str, forget: Collection[int] = ()) -> tuple[Signal, ...]:
+        """The signals that are left without those that are to be forgotten."""
         with self._lock:
             place = self._places.get(thread_id, Place())
-            place.signals = [each for each in place.signals if each.n > after]
+            place.signals = [each for each in place.signals if each.n not in forget]
             return tuple(place.signals)
 
     def forget(self, thread_id: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from locus.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from locus.core.journal import Body
@@ -134,6 +134,8 @@ class QueueStore(Protocol):
     async def signal(self, thread_id: str, signal: Signal) -> bool:
         """Leave a signal at a thread, and have it offered at once if it was ever in a queue. Needs no claim.
 
+        The next turn of a thread that was never in a queue puts it into its own, `Submitted.queue`.
+
         Returns:
             False where the thread does not exist, or was sent a signal of this id before; nothing was done.
         """
@@ -141,8 +143,8 @@ class QueueStore(Protocol):
     async def signals(self, thread_id: str) -> tuple[Signal, ...]:
         """The signals of a thread that were not forgotten yet, in the order of their numbers."""
 
-    async def forget_signals(self, claim: Claim, n: int) -> bool:
-        """Forget the signals up to a number: what they ask for is in the journal, or is of no use any more.
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
+        """Forget the signals of these numbers: what they ask for is in the journal, or is of no use any more.
 
         Returns:
             False where the claim is over; nothing was forgotten.

@@ -13,7 +13,7 @@ from attrs import field
 
 from locus.core.errors import JournalDamaged
 from locus.core.frozen import frozen
-from locus.journal.signals import Watch
+from locus.journal.signals import Signal, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
 
-#: ``"new"``: no run has begun. ``"running"``: a live worker holds it. ``"crashed"``: a run is open and its worker is
-#: gone. ``"waiting"``: it waits for a person's answer. ``"paused"``: its segment ended in good order, the run did not.
-#: ``"ended"``, ``"failed"``: its newest run ended, or ended by an error. ``"dead_letter"``: it was set aside.
-#: ``"damaged"``: what the store has of it is not what was written; reading it says more.
-ThreadStatus = Literal["new", "running", "crashed", "waiting", "paused", "ended", "failed", "dead_letter", "damaged"]
+#: ``"new"``: no run has begun. ``"queued"``: one was handed in for a worker. ``"running"``: a live worker holds it.
+#: ``"crashed"``: a run is open and its worker is gone. ``"waiting"``: it waits for a person's answer. ``"paused"``: its
+#: segment ended in good order, the run did not. ``"ended"``, ``"failed"``: its newest run ended, or ended by an error.
+#: ``"dead_letter"``: it was set aside. ``"damaged"``: what the store has of it is not what was written; reading it says
+#: more.
+ThreadStatus = Literal[
+    "new", "queued", "running", "crashed", "waiting", "paused", "ended", "failed", "dead_letter", "damaged"
+]
 
 
 class Appended(Enum):
@@ -61,6 +64,7 @@ class Claim:
         entries: the entries after the snapshot, oldest first.
         is_abandoned: whether the worker that held the thread last is gone and did not give it back, where the store
             knows. Of a run that has ended, the end may be unreported then.
+        signals: those left at the thread, where the store brings signals (`QueueStore`).
         watch: where the store says what it finds out about the claim by itself: that it was lost, and signals.
     """
 
@@ -70,6 +74,7 @@ class Claim:
     snapshot: Snapshot | None = None
     entries: tuple[Entry, ...] = field(default=(), repr=False)
     is_abandoned: bool = False
+    signals: tuple[Signal, ...] = ()
     watch: Watch = field(factory=Watch, eq=False, repr=False)
 
 

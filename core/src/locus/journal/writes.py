@@ -17,6 +17,7 @@ from locus.core.journal import Transition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from locus.core.errors import JournalError
     from locus.core.journal import Body
@@ -129,14 +130,14 @@ def report_errors(store: JournalStore, thread_id: str, doing: str, meaning: str)
         raise _store_error(store, thread_id, doing, e, meaning) from e
 
 
-async def release(store: JournalStore, claim: Claim, *, is_empty: bool) -> None:
+async def release(store: JournalStore, claim: Claim, not_before: datetime | None = None, *, is_empty: bool) -> None:
     """Give a thread back, and forget one without entries: the claim alone would be listed as a thread.
 
     Raises:
         StoreError: the store failed; what was committed is kept.
     """
     with report_errors(store, claim.thread_id, "give the thread back", _KEPT_BUSY):
-        await store.release(claim)
+        await store.release(claim, not_before)
     if is_empty:
         with contextlib.suppress(Exception):
             await store.delete(claim.thread_id, head=0)

@@ -107,6 +107,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         clock=clock,
         effects=options.effects or InProcess(clock.now),
         store=store,
+        version=options.version or "",
         system=system_message(system),
         template=template,
         blank=_blank(template),

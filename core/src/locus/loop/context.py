@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, evolve, field
@@ -155,6 +156,10 @@ class SegmentContext:
     _listeners: Mapping[type[Event], tuple[Impl, ...]] = field(init=False)
     #: Why the node under way is followed by what follows it, in its own words, or ``""``.
     why: str = field(default="", init=False)
+    #: After how many more iterations the segment ends and leaves the run open; 0 = at the next transition.
+    iterations_left: float = field(default=inf, init=False)
+    #: The numbers of the signals whose work is done when the segment is.
+    heard: set[int] = field(factory=set, init=False)
     _cancel: str | None = field(default=None, init=False)
     _retry: bool = field(default=False, init=False)
     _seq: int = field(default=0, init=False)

@@ -57,6 +57,7 @@ class AgentParts(Generic[Run]):
         effects: where effects take place, and the times and ids that are recorded.
         limits: what was or-ed to the agent's condition for one run.
         store: where journals are kept, or None.
+        version: of the agent, or ``""``.
         system: the system prompt, or None.
         template: the fields of a new run's state that the agent decides.
         blank: a state with these fields and nothing else.
@@ -79,6 +80,7 @@ class AgentParts(Generic[Run]):
     effects: Effects = InProcess()
     limits: tuple[TerminationCondition, ...] = ()
     store: JournalStore | None = None
+    version: str = ""
     system: Message | None = None
     template: FrozenDict[str, Any] = EMPTY
     blank: AgentState = BLANK

@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field
 
-from locus.core.errors import BudgetExceeded, ConfigError, NothingToResume
-from locus.core.frozen import EMPTY, frozen
+from locus.core.errors import BudgetExceeded, ConfigError, InputError, NothingToResume
+from locus.core.frozen import EMPTY, FrozenDict, frozen
+from locus.core.journal import Submitted
 from locus.core.lazy import Lazy
 from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.table import HookTable
 from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
+from locus.journal.queue import QueueStore
+from locus.journal.signals import Signal
 from locus.loop import nodes as kernel
 from locus.loop.budget import condition_given, with_limits
 from locus.loop.context import SegmentContext
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.journal.store import JournalStore
     from locus.models import output
-    from locus.options import RunOptions
+    from locus.options import RunOptions, SubmitOptions
 else:
     output = Lazy("locus.models.output")
 
@@ -111,8 +114,39 @@ class AgentRuntime(AgentParts[SegmentContext]):
         store, thread_id = (thread.store, thread.thread_id) if isinstance(thread, AgentResult) else (None, thread)
         if store is None and self.store is None:
             raise ConfigError(f"{_NO_STORE}resume with the AgentResult, or build the agent with checkpointer=")
-        segment = Segment(answer=answer, max_attempts=options.max_attempts)
+        segment = Segment(answer=answer, max_attempts=options.max_attempts, yield_after=options.yield_after)
         return self._run(str(thread_id), segment, options, store)
+
+    async def submit(self, prompt: Prompt, options: SubmitOptions) -> str:
+        """Hand a turn in for a worker to run; gives the name of its thread.
+
+        Raises:
+            InputError: the prompt cannot be used, or the thread's name.
+            ConfigError: the agent's store does not hand threads to workers.
+        """
+        store = self.required_store()
+        if not isinstance(store, QueueStore):
+            raise ConfigError(f"{type(store).__name__} hands no threads to workers; use a checkpointer that does")
+        given, agent = new_turn(prompt), self.blank.agent_id or ""
+        if given.prompt is None or given.before:
+            raise InputError("a turn that is submitted is one message; give a transcript or a state to agent.run")
+        thread_id, queue = thread_name(options.thread_id, self.effects.new_id), options.queue or agent or "default"
+        turn = Submitted(
+            run_id=self.effects.new_id(),
+            prompt=given.prompt,
+            metadata=FrozenDict(options.metadata or {}),
+            agent=agent,
+            version=self.version,
+            queue=queue,
+            request_id=options.request_id or "",
+        )
+        begin = partial(
+            store.submit, thread_id, (turn,), queue=queue, priority=options.priority, not_before=options.not_before
+        )
+        signal = Signal(body=turn, id=turn.request_id or turn.run_id)
+        # A thread that is there gets it as a signal; one that is deleted in between is begun again.
+        _ = await begin() or await store.signal(thread_id, signal) or await begin()
+        return thread_id
 
     def _run(self, thread_id: str, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
         limit, schema, settings = options.termination, options.output_schema, options.model_settings
@@ -195,6 +229,13 @@ class AgentRuntime(AgentParts[SegmentContext]):
         if self.store is None:
             raise ConfigError(f"{_NO_STORE}build it with checkpointer=")
         return self.store
+
+    def drain(self, thread_id: str | None) -> int:
+        """Ask active runs, but not those of children, to yield at their next transition; returns how many."""
+        chosen = [r for r in tuple(self.active) if r.parent is None and thread_id in (None, r.thread_id)]
+        for run in chosen:
+            run.iterations_left = 0
+        return len(chosen)
 
     def cancel(self, reason: str | None, run_id: str | None, thread_id: str | None) -> int:
         """Ask active runs to end; returns how many."""

@@ -21,16 +21,16 @@ import contextlib
 import os
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.lowlevel
 from attrs import evolve
 
 from locus.core.directives import Cancel, LeftOpen, Suspended
-from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
-from locus.core.events import INTERRUPTED, JOURNAL_ERROR, NODE_ERROR, Ending, InterruptEvent, RunStartEvent
-from locus.core.journal import BLANK, END, START, ModelFailed, Outcome
+from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable, StepMismatch
+from locus.core.events import INTERRUPTED, JOURNAL_ERROR, NODE_ERROR, YIELDED, Ending, InterruptEvent, RunStartEvent
+from locus.core.journal import BLANK, END, START, ModelFailed, Outcome, Paused
 from locus.core.messages import Message, Role, label_messages
 from locus.core.state import AgentState
 from locus.core.step_id import SEGMENT, THINK, StepId
@@ -39,9 +39,11 @@ from locus.hooks.review import filter_input
 from locus.hooks.sessions import RunSessions
 from locus.journal import recovery
 from locus.journal.host import JournalHost
+from locus.journal.queue import QueueStore
 from locus.journal.recovery import LIMITS, is_last_turn, with_request_id
 from locus.loop.context import SegmentContext
 from locus.loop.router import Node
+from locus.loop.signals import listen, take_up
 from locus.loop.thread import (
     WENT_ON,
     Segment,
@@ -58,6 +60,7 @@ from locus.tools.account import Account
 from locus.tools.cancellation import cancellations, find_exit, is_cancellation
 
 if TYPE_CHECKING:
+    from locus.core.journal import PauseKind
     from locus.journal.store import JournalStore
 
 #: Seconds that hooks and the journal get to take note of a cancellation.
@@ -75,7 +78,14 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
     run.host, run.state = host, host.state
     async with AsyncExitStack() as stack:
         stack.enter_context(as_current(run))
-        stack.push_async_exit(partial(_give_back, host))
+        stack.push_async_exit(partial(_give_back, run, segment))
+        listen(run)
+        if segment.is_resumed:
+            segment = take_up(run, segment)
+            if _sleeps(run, segment):
+                return SegmentResult(state=host.state, ending=Ending(YIELDED))
+        if segment.yield_after is not None:
+            run.iterations_left = segment.yield_after
         is_same_turn = is_last_turn(host, segment.request_id)
         if host.claim.is_abandoned and host.last is not None and host.open_node is None:
             missed = await _emit_missed_end(run, is_wanted=is_same_turn or _is_resume(host, segment))
@@ -102,6 +112,9 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
                 raise anyio.get_cancelled_exc_class()
             try:
                 state, following = await advance_node(run, state, following)
+                run.iterations_left -= following is Node.THINK
+                if run.iterations_left <= 0 and following not in (None, Node.TERMINATE) and not run.halted:
+                    raise _Yielded  # leaves the run open, as below
             except Suspended as left:
                 paused = None if run.halted else await _pause(run, left)
                 if paused is not None:
@@ -117,8 +130,9 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
 # -- leaving -----------------------------------------------------------------------------------------
 
 
-async def _give_back(host: JournalHost, _: object, error: BaseException | None, __: object) -> None:
+async def _give_back(run: SegmentContext, segment: Segment, _: object, error: BaseException | None, __: object) -> None:
     """Write what is still to be written, and release the thread."""
+    host = run.host
     if isinstance(error, GeneratorExit):
         # Closed from outside any event loop: nothing can be awaited, so only what needs no waiting is done.
         release = host.release()
@@ -127,19 +141,32 @@ async def _give_back(host: JournalHost, _: object, error: BaseException | None, 
         release.close()
     elif error is not None:
         with anyio.CancelScope(shield=True):
-            for leave in (host.flush, host.release):
+            if isinstance(error, StepMismatch) and segment.max_attempts is not None:
+                # Not this worker's fault, nor the run's: another version can go on, so it counts as no attempt.
+                with contextlib.suppress(Exception):
+                    left = Paused(run_id=host.run_id, segment=host.segment, kind="yielded", reason=str(error))
+                    await host.store.append(host.claim, (left,))
+            for leave in (host.flush, partial(_forget_signals, run), host.release):
                 try:
                     await leave()
                 except JournalError as failed:
                     if failed is not host.stop_error:
                         error.add_note(str(failed))  # what was wrong first is what is raised
     else:
+        await _forget_signals(run)
         try:
             await host.release()
         except JournalError:
             await host.flush()  # whether what the run did is saved comes first
             raise
         await host.flush()
+
+
+async def _forget_signals(run: SegmentContext) -> None:
+    """Forget the signals whose work is done; those that came too late for it stay."""
+    if run.heard:
+        with contextlib.suppress(Exception):  # they are read again, and do nothing then
+            await cast(QueueStore, run.host.store).forget_signals(run.host.claim, tuple(run.heard))
 
 
 async def _emit_break_off(
@@ -167,6 +194,18 @@ async def _ensure_begun(run: SegmentContext, segment: Segment) -> None:
         await _start_event(run, prompt, resumed=resumed)
 
 
+class _Yielded(Suspended):
+    """The segment makes room for others."""
+
+
+def _sleeps(run: SegmentContext, segment: Segment) -> bool:
+    """Whether a program that resumes by itself has come too early: a run that sleeps is woken by people and signals."""
+    due = run.host.due
+    if due is None or segment.max_attempts is None or segment.answer is not None or run.halted:
+        return False
+    return segment.is_resumed and run.host.effects.now() < due
+
+
 # -- beginning ------------------------------------------------------------------------------------
 
 
@@ -178,7 +217,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     host = run.host
     if _is_resume(host, segment):
         return await _resume(run, segment, sessions)
-    run_id, now = host.effects.new_id(), host.effects.now()
+    run_id, now = segment.run_id or host.effects.new_id(), host.effects.now()
     state = segment.seed
     if state is None and host.last is not None:
         state = closed_state(host).next_turn(run_id=run_id, now=now)
@@ -346,11 +385,14 @@ async def _emit_missed_end(run: SegmentContext, *, is_wanted: bool) -> SegmentRe
 async def _pause(run: SegmentContext, left: Suspended) -> SegmentResult | None:
     """The segment ends with questions or a failure; a resume goes on. None: it was cancelled meanwhile."""
     host, ending = run.host, Ending(INTERRUPTED)
+    kind: PauseKind = "interrupted"
     questions = tuple(host.open_questions.values())
     seconds = run.count_elapsed()
     if isinstance(left, LeftOpen):
-        ending = Ending(NODE_ERROR, detail=left.detail, error=left.error)
-    await host.pause("interrupted" if ending.is_interrupted else "failed", ending.detail, seconds)
+        ending, kind = Ending(NODE_ERROR, detail=left.detail, error=left.error), "failed"
+    elif isinstance(left, _Yielded) or left.until is not None:
+        ending, kind = Ending(YIELDED), "yielded"
+    await host.pause(kind, ending.detail, seconds, left.until)
     state = run.with_charges(host.state, take=False)
     state = state.at(updated_at=state.updated_at, active_seconds=state.active_seconds + seconds)
     run.state = state

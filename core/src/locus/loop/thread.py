@@ -42,6 +42,8 @@ class Segment:
         max_attempts: after how many attempts that died in one place the run is set aside; None = never.
         one_run: the thread has one run only: an unfinished run found there is resumed.
         request_id: what the caller names the turn by, or ``""``.
+        run_id: of the run that a turn begins, or ``""`` for a new one.
+        yield_after: after how many iterations the segment ends, and the run does not; None = never.
     """
 
     before: tuple[Message, ...] = ()
@@ -52,6 +54,8 @@ class Segment:
     max_attempts: int | None = None
     one_run: bool = False
     request_id: str = ""
+    run_id: str = ""
+    yield_after: int | None = None
 
     @property
     def is_resumed(self) -> bool:

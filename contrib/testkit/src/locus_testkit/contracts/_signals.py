@@ -59,6 +59,30 @@ class SignalLaws(StoreContract):
         assert await queue_of(there).signals("unknown") == ()
 
     @needs("signals")
+    async def test_signals_are_shown_by_a_claim(self, open_store: OpenStore) -> None:
+        """Those that were left before it; a worker need not ask for them."""
+        here, there = await self.handles(open_store)
+        await submit(here, "t")
+        assert (await here.claim("t", "w")).signals == ()
+        await write(here, "other", *texts(1))
+        await _send(here, "other", _cancel("a"), _cancel("b"))
+        claim = await there.claim("other", "w")
+        assert claim.signals == await queue_of(here).signals("other")
+        assert [each.id for each in claim.signals] == ["a", "b"]
+
+    @needs("signals")
+    async def test_signals_of_a_next_turn_bring_a_thread_into_its_queue(self, open_store: OpenStore) -> None:
+        """... where it was never in one; a thread that was stays in its own."""
+        here, there = await self.handles(open_store)
+        await write(here, "direct", *texts(1))
+        await submit(here, "t", queue="other")
+        for name in ("direct", "t"):
+            await _send(there, name, Signal(body=make_turn("And then?", "next"), id="n"))
+        offer = await take_offer(here)
+        assert (offer.thread_id, await queue_of(here).take(("q",), "w")) == ("direct", None)
+        assert (await take_offer(here, "other")).thread_id == "t"
+
+    @needs("signals")
     async def test_signals_with_one_id_are_one(self, open_store: OpenStore) -> None:
         """Also where another process sends it again, or the first was forgotten meanwhile."""
         here, there = await self.handles(open_store)
@@ -66,21 +90,21 @@ class SignalLaws(StoreContract):
         await _send(here, "t", _cancel("a"), _cancel("b"))
         assert await queue_of(there).signal("t", _cancel("a", "another")) is False
         claim = await there.claim("t", "w")
-        assert await queue_of(there).forget_signals(claim, 2) is True
+        assert await queue_of(there).forget_signals(claim, [1, 2]) is True
         assert await queue_of(here).signal("t", _cancel("a")) is False
         assert await queue_of(here).signals("t") == ()
         await _send(here, "t", _cancel("c"))
         assert [(each.id, each.n) for each in await queue_of(there).signals("t")] == [("c", 3)]
 
     @needs("signals")
-    async def test_signals_are_forgotten_up_to_a_number(self, store: JournalStore) -> None:
-        """What came since the holder looked is kept."""
+    async def test_signals_are_forgotten_one_by_one(self, store: JournalStore) -> None:
+        """By their numbers; the others are kept. To forget one that is not there does nothing."""
         await write(store, "t", *texts(1))
         await _send(store, "t", *[_cancel(str(n)) for n in range(4)])
         claim = await store.claim("t", "w")
-        for n, left in ((0, 4), (2, 2), (1, 2), (4, 0)):
-            assert await queue_of(store).forget_signals(claim, n) is True
-            assert len(await queue_of(store).signals("t")) == left
+        for numbers, left in (((), [1, 2, 3, 4]), ((3,), [1, 2, 4]), ((3, 9), [1, 2, 4]), ((1, 4), [2])):
+            assert await queue_of(store).forget_signals(claim, numbers) is True
+            assert [each.n for each in await queue_of(store).signals("t")] == left
 
     @needs("signals")
     async def test_signals_are_forgotten_by_the_holder_alone(self, open_store: OpenStore) -> None:
@@ -91,9 +115,9 @@ class SignalLaws(StoreContract):
         await here.release(stale)
         await _send(here, "t", _cancel())
         fresh = await there.claim("t", "next")
-        assert await queue_of(here).forget_signals(stale, 1) is False
+        assert await queue_of(here).forget_signals(stale, [1]) is False
         assert len(await queue_of(there).signals("t")) == 1
-        assert await queue_of(there).forget_signals(fresh, 1) is True
+        assert await queue_of(there).forget_signals(fresh, [1]) is True
 
     @needs("signals")
     async def test_signals_to_an_unknown_thread_are_refused(self, store: JournalStore) -> None:

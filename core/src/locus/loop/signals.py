@@ -1,0 +1,74 @@
+"""What a run hears from outside of its process: the turn that was submitted, signals, and that its claim was lost.
+
+A lost claim cancels the run, and its next write, which the store refuses, ends it: the store decides who owns a thread.
+Signals are forgotten when the segment gives the thread back. Until then a crash has them read again, so each must do
+nothing when its work is done: a cancel names its run, a question is answered once, and a turn has a request id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from locus.core.errors import InterruptMismatch
+from locus.core.journal import Answered, Cancelled, Submitted
+from locus.journal.recovery import REQUEST_IDS
+from locus.loop.thread import matched_answers
+
+if TYPE_CHECKING:
+    from locus.journal.signals import Signal
+    from locus.loop.context import SegmentContext
+    from locus.loop.thread import Segment
+
+#: The metadata entry: the version of the agent that began the newest submitted run.
+VERSION = "locus.version"
+
+
+def listen(run: SegmentContext) -> None:
+    """Let a run hear what its store finds out by itself; the store may say it in any thread."""
+    watch = run.host.claim.watch
+
+    def hear(signal: Signal) -> None:
+        body = signal.body
+        if isinstance(body, Cancelled) and body.run_id in ("", run.run_id):
+            run.heard.add(signal.n)
+            run.cancel_now(body.reason)
+
+    def leave() -> None:
+        run.cancel_now("another worker has the thread")
+
+    watch.on_signal, watch.on_lost = hear, leave
+    if watch.is_lost:
+        leave()
+
+
+def take_up(run: SegmentContext, segment: Segment) -> Segment:
+    """What a segment that goes on with its thread is to do, by what was submitted and signalled."""
+    host = run.host
+    turn = host.submitted
+    answers: dict[str, object] = {}
+    later: list[tuple[int, Submitted]] = []
+    open_run = turn.run_id if turn is not None else host.run_id if host.open_node is not None else None
+    for signal in host.claim.signals:
+        body = signal.body
+        if isinstance(body, Submitted) and signal.id not in host.state.metadata.get(REQUEST_IDS, ()):
+            later.append((signal.n, evolve(body, request_id=signal.id)))
+            continue
+        run.heard.add(signal.n)
+        if isinstance(body, Cancelled) and open_run is not None and body.run_id in ("", open_run):
+            run.cancel_now(body.reason)
+        elif isinstance(body, Answered):
+            try:
+                given = {body.interrupt_id: body.answer} if body.interrupt_id else body.answer
+                answers |= matched_answers(host, given)
+            except InterruptMismatch:
+                continue  # the question was answered, or is not asked any more
+    if turn is None and later and not answers and (host.open_node is None or host.open_questions):
+        n, turn = later[0]
+        run.heard.add(n)
+    if turn is None:
+        return evolve(segment, answer=answers) if answers and segment.answer is None else segment
+    version = run.runtime.version or turn.version
+    metadata = turn.metadata | {VERSION: version} if version else turn.metadata
+    return evolve(segment, prompt=turn.prompt, metadata=metadata, request_id=turn.request_id, run_id=turn.run_id)

@@ -1,0 +1,337 @@
+"""Turns that are handed in for a worker, and what reaches them from other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import anyio
+import pytest
+from tests.loop.kit import add, confirm
+
+from locus import Agent, Message, TerminateEvent, tool
+from locus.core.directives import Suspended
+from locus.core.errors import ConfigError, Fenced, InputError, NothingToResume, StepMismatch
+from locus.core.journal import Entry, Intent, Paused, StepId, Submitted
+from locus.core.state import AgentState
+from locus.journal import MemoryStore, Offer, Signal
+from locus.plugin import hookimpl
+from locus.threads import Threads
+from locus_kit.snapshots import SnapshotAdapter
+from locus_testkit import FakeClock, ScriptedModel, call
+
+pytestmark = pytest.mark.anyio
+
+
+async def take(store: MemoryStore, queue: str = "default") -> Offer:
+    """The next offer, which there must be."""
+    offer = await store.take((queue,), "worker")
+    assert offer is not None
+    return offer
+
+
+# -- handing in --------------------------------------------------------------------------------------
+
+
+async def test_a_submitted_turn_is_run_by_the_agent_that_resumes_its_thread() -> None:
+    store = MemoryStore()
+    here = Agent(ScriptedModel(), checkpointer=store, name="clerk", version="3")
+    there = Agent(ScriptedModel("done"), checkpointer=store, name="clerk")
+
+    thread_id = await here.submit("Do it.", metadata={"user": "ann"}, priority=2)
+    (listed,) = await store.threads()
+    offer = await take(store, "clerk")
+    result = await there.resume(offer.thread_id)
+    assert await offer.done() is True
+
+    assert (listed.thread_id, listed.status, listed.title, listed.agent_id) == (thread_id, "queued", "Do it.", "clerk")
+    assert (offer.thread_id, offer.priority) == (thread_id, 2)
+    assert (result.text, result.state.metadata["user"], result.state.metadata["locus.version"]) == ("done", "ann", "3")
+    first = (await store.read(thread_id))[0].body
+    assert isinstance(first, Submitted)
+    assert first.run_id == result.run_id
+    with pytest.raises(NothingToResume):
+        await there.resume(thread_id)
+
+
+async def test_a_turn_that_is_submitted_twice_is_run_once() -> None:
+    store, model = MemoryStore(), ScriptedModel("one", "two")
+    agent = Agent(model, checkpointer=store)
+    for _ in range(3):
+        assert await agent.submit("Do it.", thread_id="t", request_id="r") == "t"
+    offer = await take(store)
+    await agent.resume("t")
+    with pytest.raises(NothingToResume):
+        await agent.resume("t")
+    await agent.submit("Do it.", thread_id="t", request_id="r")
+    with pytest.raises(NothingToResume):
+        await agent.resume("t")
+    assert await offer.done() is True
+    assert (len(model.requests), await store.signals("t")) == (1, ())
+    # Called directly under the same name, it is the same turn as well.
+    assert (await agent.run("Do it.", thread_id="t", request_id="r")).text == "one"
+    assert len(model.requests) == 1
+
+
+async def test_each_submit_without_a_request_id_is_a_turn_of_its_own() -> None:
+    store, model = MemoryStore(), ScriptedModel("one", "two", "three")
+    agent = Agent(model, checkpointer=store)
+    for text in ("a", "b", "c"):
+        await agent.submit(text, thread_id="t")
+    texts = []
+    for _ in range(3):
+        texts.append((await agent.resume("t")).text)
+    with pytest.raises(NothingToResume):
+        await agent.resume("t")
+    assert texts == ["one", "two", "three"]
+    asked = [m.text for m in model.requests[-1].messages if m.role == "user"]
+    assert asked == ["a", "b", "c"]
+
+
+async def test_a_turn_for_a_thread_that_was_never_submitted_is_offered() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("one", "two"), checkpointer=store, name="clerk")
+    await agent.run("Hello.", thread_id="t")
+    await agent.submit("And then?", thread_id="t")
+    offer = await take(store, "clerk")
+    assert (await agent.resume(offer.thread_id)).text == "two"
+
+
+async def test_a_submitted_turn_waits_for_its_time() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    agent = Agent(ScriptedModel(), checkpointer=store)
+    await agent.submit("Later.", thread_id="t", queue="night", not_before=clock.now() + timedelta(hours=1))
+    assert await store.take(("night",), "w") is None
+    clock.advance(3601)
+    assert (await take(store, "night")).thread_id == "t"
+
+
+async def test_what_cannot_be_submitted_is_refused_in_the_call() -> None:
+    async def nothing(*_: Any) -> None:
+        return None
+
+    agent = Agent(ScriptedModel(), checkpointer=MemoryStore())
+    with pytest.raises(InputError, match="one message"):
+        await agent.submit([Message("user", "a"), Message("assistant", "b"), Message("user", "c")])
+    with pytest.raises(InputError, match="empty"):
+        await agent.submit(" ")
+    for wrong in ({"priority": 3}, {"queue": ""}, {"not_before": datetime(2030, 1, 1)}, {"request_id": ""}):  # noqa: DTZ001
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            await agent.submit("Do it.", **wrong)  # the mistakes
+    with pytest.raises(ConfigError, match="checkpointer"):
+        await Agent(ScriptedModel()).submit("Do it.")
+    with pytest.raises(ConfigError, match="SnapshotAdapter hands no threads to workers"):
+        await Agent(ScriptedModel(), checkpointer=SnapshotAdapter(nothing, nothing)).submit("Do it.")
+
+
+# -- yielding ----------------------------------------------------------------------------------------
+
+
+def counting(*, turns: int = 3) -> ScriptedModel:
+    return ScriptedModel(*[call("add", a=n, b=1) for n in range(turns)], "done")
+
+
+async def test_a_segment_yields_after_so_many_iterations_and_the_run_ends_as_if_it_had_not() -> None:
+    whole = await Agent(counting(), tools=[add]).run("Count.")
+    store, model = MemoryStore(), counting()
+    agent = Agent(model, tools=[add], checkpointer=store)
+    await agent.submit("Count.", thread_id="t")
+    reasons, asked = [], []
+    result = await agent.resume("t", yield_after=1, max_attempts=2)
+    while result.is_open:
+        reasons.append(result.stop_reason)
+        asked.append(len(model.requests))
+        result = await agent.resume("t", yield_after=1, max_attempts=2)
+    assert (reasons, asked) == (["Yielded"] * 3, [1, 2, 3])
+    assert (result.text, result.iterations, result.stop_reason) == ("done", whole.iterations, whole.stop_reason)
+    assert [m.text for m in result.state.messages] == [m.text for m in whole.state.messages]
+    bodies = [entry.body for entry in await store.read("t")]
+    assert [body.kind for body in bodies if isinstance(body, Paused)] == ["yielded"] * 3
+
+
+async def test_a_drained_run_yields_at_its_next_transition_and_goes_on_elsewhere() -> None:
+    store = MemoryStore()
+
+    @tool
+    async def slow() -> str:
+        """Work, while the worker is asked to leave."""
+        assert agent.drain(thread_id="other") == 0
+        assert agent.drain() == 1
+        return "worked"
+
+    agent = Agent(ScriptedModel(call("slow"), "never"), tools=[slow], checkpointer=store)
+    await agent.submit("Work.", thread_id="t")
+    run = agent.resume("t")
+    ended = [event async for event in run if isinstance(event, TerminateEvent)]
+    assert (run.result.stop_reason, run.result.is_open, run.result.not_before) == ("Yielded", True, None)
+    assert [event.reason for event in ended] == ["Yielded"]
+    assert (await store.threads())[0].status == "paused"
+    result = await Agent(ScriptedModel("done"), tools=[slow], checkpointer=store).resume("t")
+    assert (result.text, result.state.tool_executions[0].result) == ("done", "worked")
+
+
+async def test_a_run_that_sleeps_is_woken_at_its_time_and_not_before() -> None:
+    clock, naps = FakeClock(), [0]
+
+    class Naps:
+        @hookimpl
+        async def locus_think(self, state: AgentState, run: Any) -> AgentState:
+            if not naps[0]:
+                naps[0] += 1
+                raise Suspended(until=clock.now() + timedelta(hours=8))
+            return await run.think(state)  # type: ignore[no-any-return]
+
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("awake"), hooks=[Naps()], checkpointer=store, clock=clock)
+    slept = await agent.run("Sleep.", thread_id="t")
+    assert (slept.stop_reason, slept.is_open) == ("Yielded", True)
+    assert slept.not_before == clock.now() + timedelta(hours=8)
+    assert await store.next_ready(clock.now()) is None
+    head = (await store.threads())[0].head
+    early = await agent.resume("t", max_attempts=5)
+    assert (early.is_open, early.not_before, (await store.threads())[0].head) == (True, slept.not_before, head)
+    clock.advance(8 * 3600)
+    assert await store.next_ready(clock.now()) == "t"
+    late = await agent.resume("t", max_attempts=5)
+    assert (late.text, late.is_open, late.not_before) == ("awake", False, None)
+
+
+# -- signals -----------------------------------------------------------------------------------------
+
+
+async def test_a_cancel_reaches_a_run_that_another_process_holds() -> None:
+    store, elsewhere = MemoryStore(), anyio.Event()
+
+    async def think(request: Any) -> str:
+        elsewhere.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    agent = Agent(ScriptedModel(think), checkpointer=store)
+    await agent.submit("Work.", thread_id="t")
+    threads = Threads(store)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+
+            async def stop() -> None:
+                await elsewhere.wait()
+                assert await threads.cancel("t", "enough") is True
+
+            group.start_soon(stop)
+            result = await agent.resume("t")
+    assert (result.stop_reason, result.is_open) == ("Cancelled: enough", False)
+    assert await store.signals("t") == ()
+    assert await threads.cancel("t") is False
+    assert await threads.cancel("nobody") is False
+
+
+async def test_a_cancel_ends_a_run_that_waits_in_its_queue_or_has_yielded() -> None:
+    store, model = MemoryStore(), counting()
+    agent = Agent(model, tools=[add], checkpointer=store)
+    await agent.submit("Count.", thread_id="queued")
+    await agent.submit("Count.", thread_id="yielded")
+    await agent.resume("yielded", yield_after=1)
+    for name, asked in (("queued", 1), ("yielded", 1)):
+        assert await agent.threads.cancel(name, "enough") is True
+        result = await agent.resume(name)
+        assert (result.stop_reason, result.is_open, len(model.requests)) == ("Cancelled: enough", False, asked)
+        assert await store.signals(name) == ()
+
+
+async def test_a_cancel_that_comes_too_late_cancels_no_later_run() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("one", "two"), checkpointer=store)
+    await agent.submit("Do it.", thread_id="t")
+    assert await agent.threads.cancel("t") is True
+    # What a worker that had not seen it does: it ends the run, and dies before it forgets the signal.
+    claim = await store.claim("t", "w")
+    await store.release(claim)
+    signal = (await store.signals("t"))[0]
+    result = await agent.resume("t")
+    assert result.stop_reason == "Cancelled"
+    await store.signal("t", Signal(body=signal.body, id="again"))
+    await agent.submit("Go on.", thread_id="t")
+    assert (await agent.resume("t")).text == "one"
+
+
+async def test_an_answer_reaches_a_run_that_waits_for_it() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel(call("confirm", what="go"), "done"), tools=[confirm], checkpointer=store)
+    await agent.submit("Ask me.", thread_id="t")
+    offer = await take(store)
+    asked = await agent.resume("t")
+    assert await offer.done() is True
+    assert asked.interrupts != ()
+    assert await store.take(("default",), "w") is None
+    assert await agent.threads.answer("t", "yes") is True
+    offer = await take(store)
+    result = await agent.resume(offer.thread_id)
+    assert (result.text, result.is_open) == ("done", False)
+    # Said twice, and to a question that nobody asks any more: it changes nothing.
+    assert await agent.threads.answer("t", "no") is True
+    with pytest.raises(NothingToResume):
+        await agent.resume("t")
+    assert await store.signals("t") == ()
+
+
+async def test_a_worker_that_lost_its_claim_pays_for_no_other_model_call() -> None:
+    store = MemoryStore()
+
+    async def think(request: Any) -> str:
+        held = store._threads["t"].held
+        assert held is not None
+        store._threads["t"].held = None
+        await store.claim("t", "successor")
+        held.watch.lose()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    model = ScriptedModel(think, "never")
+    agent = Agent(model, checkpointer=store)
+    await agent.submit("Work.", thread_id="t")
+    with anyio.fail_after(30), pytest.raises(Fenced):
+        await agent.resume("t")
+    assert len(model.requests) == 1
+
+
+# -- versions ----------------------------------------------------------------------------------------
+
+
+async def test_a_run_of_another_version_is_never_set_aside() -> None:
+    store = MemoryStore()
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        raise AssertionError("it is under way already")
+
+    old = Agent(ScriptedModel(call("pay", amount=1)), tools=[pay], checkpointer=store, version="1")
+    await old.submit("Pay.", thread_id="t")
+    stopped = Agent(
+        ScriptedModel(call("pay", amount=1)), tools=[pay], checkpointer=store, version="1", hooks=[_Stops()]
+    )
+    with pytest.raises(KeyboardInterrupt):
+        await stopped.resume("t")
+    claim = await store.claim("t", "w")
+    await store.append(
+        claim, [Intent(run_id=_run_of(claim.entries), step_id=StepId(0, "execute"), digest="other", policy="pure")]
+    )
+    await store.release(claim)
+    new = Agent(ScriptedModel("never"), tools=[pay], checkpointer=store, version="2")
+    for _ in range(5):
+        with pytest.raises(StepMismatch):
+            await new.resume("t", max_attempts=2)
+    listed = (await store.threads())[0]
+    assert (listed.status, listed.metadata["locus.version"]) == ("paused", "1")
+
+
+class _Stops:
+    @hookimpl
+    async def locus_execute(self, state: AgentState, run: Any) -> AgentState:
+        raise KeyboardInterrupt
+
+
+def _run_of(entries: Sequence[Entry]) -> str:
+    return entries[-1].body.run_id
