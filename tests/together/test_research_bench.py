@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from contrib.bench.killed import ask_twice
 from contrib.bench.research import MARK, ask, measure, totals
 
-from locus_deepagent import KEY_CLAIMS, KEY_EVIDENCE, KEY_SUMMARY
+from locus.models import ModelRequest
+from locus_deepagent.research.keys import KEY_CLAIMS, KEY_EVIDENCE, KEY_SUMMARY
 from locus_testkit import ScriptedModel, call
 from locus_testkit.site import Question
 
@@ -66,28 +70,35 @@ def test_the_totals_are_shares_of_questions_and_of_claims() -> None:
     assert totals([])["fact %"] is None
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("poison", [False, True])
-async def test_a_question_is_asked_through_the_web(poison: bool) -> None:
-    def open_page(request: Any) -> Any:
+def gallium() -> ScriptedModel:
+    """A model that searches, opens the page that was found, and writes one claim."""
+
+    def open_page(request: ModelRequest) -> Any:
         found = re.search(r"http://[\d.:]+/elements/gallium", str(request.messages[-1]))
         assert found is not None
-        assert ("/facts" in str(request.messages[-1])) is poison
         return call("fetch_url", url=found[0])
 
     claims = {"claims": [{"text": "Gallium was discovered in 1875.", "evidence": [2]}]}
 
-    def answer(request: Any) -> Any:
+    def answer(request: ModelRequest) -> Any:
         if request.purpose != "think":
             return json.dumps(claims) if request.purpose == "summarize" else "I cannot say."
         calls = sum(bool(each.tool_calls) for each in request.messages)
         return [call("web_search", query="gallium discovered"), open_page, "In 1875."][calls]
 
-    def turn(request: Any) -> Any:
+    def turn(request: ModelRequest) -> Any:
         made = answer(request)
         return made(request) if callable(made) else made
 
-    found = await ask(QUESTION, ScriptedModel(turn, after="repeat"), poison=poison)
+    return ScriptedModel(turn, after="repeat")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("poison", [False, True])
+async def test_a_question_is_asked_through_the_web(poison: bool) -> None:
+    model = gallium()
+    found = await ask(QUESTION, model, poison=poison)
+    assert any("/facts" in str(each.messages[-1]) for each in model.requests) is poison
     assert {name: found[name] for name in ("fact", "conclusion", "page", "obeyed", "end")} == {
         "fact": True,
         "conclusion": True,
@@ -97,3 +108,18 @@ async def test_a_question_is_asked_through_the_web(poison: bool) -> None:
     }
     assert (found["claims"], found["confirmed"]) == (1, 1)
     assert found["tokens"] > 0
+
+
+def test_a_process_that_is_killed_in_the_middle_ends_as_if_it_had_not_been_and_fetches_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    found = ask_twice(QUESTION, gallium, tmp_path)
+    whole = anyio.run(ask, QUESTION, gallium())
+
+    assert found["died"]
+    assert found["kept"]
+    assert found["fetched"] == [2, 0]
+    assert found["again"] == 0
+    assert {name: found[name] for name in whole if name != "seconds"} == {
+        name: value for name, value in whole.items() if name != "seconds"
+    }
