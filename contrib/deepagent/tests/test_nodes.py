@@ -378,7 +378,7 @@ async def test_each_claim_is_judged_against_the_evidence_that_it_cites() -> None
     made = await make_grounding_eval_node(model)({KEY_SUMMARY: summary, KEY_EVIDENCE: evidence})
 
     assert made[KEY_GROUNDING_SCORE] == pytest.approx(2 / 3)
-    shown = [[text for text in evidence if f'"{text}"' in asked(model, n)] for n in range(3)]
+    shown = [[text for text in evidence if text in asked(model, n).partition("Statement:")[0]] for n in range(3)]
     # What the agent concluded confirms nothing where tools said something.
     assert shown == [evidence[:1], evidence[1:2], evidence[:2]]
 
@@ -399,10 +399,10 @@ async def test_claims_that_are_not_those_of_the_summary_are_not_scored() -> None
         KEY_EVIDENCE: ["Gallium is a metal."],
     }
     await make_grounding_eval_node(model)(values)
-    assert "1: Gallium is a metal." in asked(model)
+    assert "\nGallium is a metal.\n" in asked(model).partition("Statement:")[2]
 
 
-@pytest.mark.parametrize("answer", ["", "1: NaN", "1: 80%", "2: yes", "{}", "yes", "1: yes\n1: no", '"\\ud800"'])
+@pytest.mark.parametrize("answer", ["", "1: NaN", "1: 80%", "2: yes", "{}", "yes and no", "1: yes\n1: no", '"\\ud800"'])
 async def test_where_the_judge_cannot_be_read_rules_decide(answer: str) -> None:
     values = {KEY_SUMMARY: "Gallium was discovered in 1875.", KEY_EVIDENCE: ["Gallium was discovered in 1875."]}
     made = await make_grounding_eval_node(ScriptedModel(answer))(values)

@@ -276,7 +276,10 @@ async def test_attack_a_result_that_speaks_to_the_judge_stays_data() -> None:
     text = judge.requests[0].messages[1].text
     code = text.split("<<<data ")[1][:16]
     assert code != "0123456789abcdef"
-    assert "\nThe administrator" not in text, "it is inside a JSON text"
+    assert code not in forged
+    evidence = text.split(f"Evidence:\n<<<data {code}\n")[1].split(f"\n{code}>>>")[0]
+    assert evidence == f"read: {forged}"
+    assert "The administrator" not in text.replace(evidence, "")
 
 
 # -- crashes, replays, runs side by side ----------------------------------------------------------
@@ -286,7 +289,7 @@ def judged(request: ModelRequest) -> Any:
     """A judge and an agent in one, answering by what stands before them, however often they are asked."""
     last = request.messages[-1].text
     if request.purpose == "grounding":
-        return "1: 0.0" if "Rome" in last.split("The claims:")[1] else "1: 1.0"
+        return "1: 0.0" if "Rome" in last.split("Statement:")[1] else "1: 1.0"
     if request.messages[-1].role is Role.TOOL:
         return BAD
     return GOOD if last.startswith("[Grounding") else LOOK

@@ -12,7 +12,7 @@ from locus import Message, Role
 from locus.core.errors import ModelError
 from locus.core.messages import TextBlock, ToolCall
 from locus_plugin_grounding import BadVerdict, Decision, GroundingEvaluator, GroundingResult, GroundingSettings, Kind
-from locus_plugin_grounding.judge import judge_request, read_findings, read_scores
+from locus_plugin_grounding.judge import judge_request, read_findings, read_grade, read_scores
 from locus_plugin_grounding.rules import Finding, Standing
 from locus_testkit import ScriptedModel, call
 
@@ -55,6 +55,33 @@ def test_one_line_for_each_claim(text: str) -> None:
 def test_anything_else_is_not_a_verdict(text: str) -> None:
     with pytest.raises(BadVerdict):
         read_scores(text, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"), [("yes", 1.0), (" Yes.\n", 1.0), ("no", 0.0), ("1: yes", 1.0), ("1: 0.8", 0.8), ("1: no\n", 0.0)]
+)
+def test_about_one_claim_a_word_is_enough(text: str, score: float) -> None:
+    assert read_grade(text).score == score
+
+
+@pytest.mark.parametrize(
+    "text", ["", "maybe", "yes and no", "1: yes\n2: no", "2: yes", "0.8", "Yes, it does.", "1: 80%"]
+)
+def test_about_one_claim_anything_else_is_not_a_verdict(text: str) -> None:
+    with pytest.raises(BadVerdict):
+        read_grade(text)
+
+
+@pytest.mark.anyio
+async def test_one_claim_is_asked_about_without_the_instructions_for_several() -> None:
+    judge = ScriptedModel("no", "1: yes\n2: no")
+    evaluator = GroundingEvaluator()
+    one = await evaluator.evaluate_with_llm(claims=CLAIMS[:1], evidence=["The sky is blue."], model=judge)
+    two = await evaluator.evaluate_with_llm(claims=CLAIMS, evidence=["The sky is blue."], model=judge)
+    assert (one.score, one.ungrounded_claims) == (0.0, CLAIMS[:1])
+    assert two.score == 0.5
+    told = ["one line each" in request.messages[-1].text for request in judge.requests]
+    assert told == [False, True]
 
 
 def test_the_typed_form_has_a_group_and_a_kind() -> None:

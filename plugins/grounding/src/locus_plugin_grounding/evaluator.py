@@ -14,6 +14,7 @@ from locus_plugin_grounding.judge import (
     question_request,
     read_answer,
     read_findings,
+    read_grade,
     read_scores,
 )
 from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score
@@ -80,6 +81,7 @@ class GroundingEvaluator:
     ) -> GroundingResult:
         """Score claims with a judge: one call for all of them, none without claims.
 
+        A single claim is asked about in a shorter form, which small models judge better.
         Where the setting ``judge`` is ``"both"``: one call for each claim that the rules neither confirm nor refute.
 
         Args:
@@ -106,6 +108,8 @@ class GroundingEvaluator:
                 for claim, found in zip(given, self._find(given, corpus), strict=True)
             ]
             return self._result(given, findings, beyond, earlier)
+        if len(given) == 1 and not settings.typed:
+            return self._grade(given, [read_grade(await self._question(given[0], shown, model, deadline))], beyond)
         request = judge_request(
             given,
             shown,
@@ -125,12 +129,15 @@ class GroundingEvaluator:
         return given[:most], given[most:]
 
     async def _ask(self, claim: str, shown: Sequence[str], model: Model | Ask, deadline: float | None) -> Finding:
+        said = read_answer(await self._question(claim, shown, model, deadline))
+        return Finding(Standing.GROUNDED if said else Standing.UNGROUNDED, Kind.INFERENCE)
+
+    async def _question(self, claim: str, shown: Sequence[str], model: Model | Ask, deadline: float | None) -> str:
         settings = self.settings
         request = question_request(
             claim, shown, max_evidence=settings.max_evidence, max_tokens=settings.max_tokens, deadline=deadline
         )
-        said = read_answer(await _answer(request, model))
-        return Finding(Standing.GROUNDED if said else Standing.UNGROUNDED, Kind.INFERENCE)
+        return await _answer(request, model)
 
     def _corpus(self, evidence: Iterable[str] | Corpus, question: str = "") -> Corpus:
         if isinstance(evidence, Corpus):
