@@ -226,3 +226,21 @@ def test_settings_of_a_file_and_of_a_program_are_the_same(site: LocalSite) -> No
     assert made.allow == ("[::1]:8000",)
     assert SearxngEngine.from_text(str(made.search)).url == "https://search.example/sub"
     assert [each.name for each in WebHook(made).locus_register_tools()] == ["fetch_url", "web_search"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("search", [True, False])
+async def test_models_that_need_examples_are_shown_one_over_the_tools_that_there_are(
+    site: LocalSite, search: bool
+) -> None:
+    model = ScriptedModel("done")
+    await Agent(model, web=settings(site) if search else settings(site, search=None)).run("x")
+    examples = {tool.name: tool.examples for tool in model.requests[0].tools}
+    (read,) = examples["fetch_url"]
+    (url,) = read.arguments.values()
+    assert str(url) in read.result
+    if search:
+        (searched,) = examples["web_search"]
+        assert searched.user == read.user
+        assert str(url) in searched.result
+    else:
+        assert str(url) in read.user
