@@ -67,16 +67,21 @@ class Row:
     blobs: Mapping[str, bytes] = field(factory=dict)
 
 
-def pack(forms: list[Any]) -> Row:
-    """A row from the JSON forms of its entries."""
+def pack(forms: list[Any], limit: float = LIMIT) -> Row:
+    """A row from the JSON forms of its entries.
+
+    Args:
+        forms: of its entries.
+        limit: bytes of JSON up to which it holds everything itself; infinite for a store whose rows may be of any size.
+    """
     plain = to_bytes(forms)
-    return _short(plain) or _long(forms, plain)
+    return _short(plain) or _long(forms, plain, limit)
 
 
 def pack_texts(texts: Sequence[bytes]) -> Row:
     """A row from the JSON texts of its entries."""
     plain = b"[" + b",".join(texts) + b"]"
-    return _short(plain) or _long(from_bytes(plain), plain)
+    return _short(plain) or _long(from_bytes(plain), plain, LIMIT)
 
 
 def _short(plain: bytes) -> Row | None:
@@ -85,15 +90,15 @@ def _short(plain: bytes) -> Row | None:
     return Row(compress(plain)) if len(plain) <= NEAR else None
 
 
-def _long(forms: list[Any], plain: bytes) -> Row:
+def _long(forms: list[Any], plain: bytes, limit: float) -> Row:
     found: dict[str, int] = {}
     entries = _lift(forms, found)
     blobs: dict[str, bytes] = {}
     texts: list[Any] = list(found)
-    if len(plain) > LIMIT:
+    if len(plain) > limit:
         texts = [text if len(text) < _LONG else {"blob": _add(to_bytes(text), blobs)} for text in texts]
     lifted = to_bytes(texts) + b"\n" + to_bytes(entries)
-    if len(lifted) > LIMIT:
+    if len(lifted) > limit:
         lifted = to_bytes({"blob": _add(lifted, blobs)})
     return Row(compress(lifted), blobs)
 
