@@ -114,7 +114,7 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
         if isinstance(taken, ThreadBusy):
             raise taken
         # Known before its entries are asked for, so that the timer renews it.
-        held = session.held[token] = _held(taken)
+        held = session.held[token] = _read_held(taken)
         made = await session.run(
             lambda db, _: _show(
                 db, session, thread_id, held.thread, held.head or 0, token, abandoned=taken["abandoned"]
@@ -134,7 +134,7 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
     return made
 
 
-def _held(row: asyncpg.Record) -> Held:
+def _read_held(row: asyncpg.Record) -> Held:
     progress = Progress(row["status"], decode(row["node"]))
     return Held(row["id"], row["head"], row["tip"], progress, about_from(row["about"]))
 
@@ -177,7 +177,7 @@ async def find_held(session: Session, claim: Claim) -> Held | None:
     if row is None:
         session.held.pop(claim.token, None)
         return None
-    found = _held(row)
+    found = _read_held(row)
     if held is None:
         found.at = None  # a snapshot of another store's claim is left out
         return found

@@ -200,7 +200,7 @@ async def fork(
             raise NothingToResume(f"thread {thread_id!r} does not exist, so it cannot be forked")
         if not 1 <= at <= source["head"]:
             raise JournalError(f"cannot fork {thread_id!r} after entry {at}: it has the entries 1 to {source['head']}")
-        tip, shared = await _shared(session, db, thread_id, source["id"], at)
+        tip, shared = await _find_shared(session, db, thread_id, source["id"], at)
         after = progress(bodies, shared) if bodies else progress_of_fork(shared)
         head = at + len(bodies)
         values = source["id"], head, born if bodies else tip, after.status, encode(after.node), source["about"]
@@ -218,7 +218,7 @@ async def fork(
     await session.run(make, together="write", patience=_LONG)
 
 
-async def _shared(
+async def _find_shared(
     session: Session, db: asyncpg.Connection, thread_id: str, thread: int, at: int
 ) -> tuple[str, Progress]:
     """The writer of the last shared entry, and how far the newest run is there."""
