@@ -191,7 +191,7 @@ async def test_an_old_server_is_refused(server: Server, schema: str, monkeypatch
     assert error.supported == 99
 
 
-async def test_a_user_without_rights_is_told_whom_to_ask(server: Server, schema: str) -> None:
+async def test_a_user_without_rights_learns_whom_to_ask(server: Server, schema: str) -> None:
     server.sql(f"CREATE ROLE r_{schema} LOGIN PASSWORD 'other'")
     error = await refusal(PostgresStore(server.url(f"r_{schema}", "other"), schema=schema))
     assert isinstance(error, PostgresDenied)

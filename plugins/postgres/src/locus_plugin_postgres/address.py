@@ -83,7 +83,7 @@ def _parse(text: str) -> Address | None:
         return None
     place, _, _ = rest.partition("/")
     place, _, _ = place.partition("?")
-    # An '@' further on is the end of a password with a character that stands for something else here.
+    # An '@' further on ends a password that holds one of the delimiters unescaped.
     if "@" in rest[len(place) :] or any(ord(each) <= 32 for each in text):
         return None
     hosts = place.rpartition("@")[2].split(",")

@@ -127,7 +127,7 @@ async def settle(db: asyncpg.Connection, address: Address, schema: str) -> None:
 
 
 async def _version(db: asyncpg.Connection, address: Address, schema: str) -> int:
-    """The version of the tables; 0 where there are none."""
+    """The version of the tables; 0 where they are missing."""
     known = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE nspname = $1 AND relname = $2"
     if await db.fetchval(known, schema, "version") is None:
         return 0

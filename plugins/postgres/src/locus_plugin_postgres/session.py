@@ -185,7 +185,7 @@ class Session:
         return db
 
     def _options(self) -> dict[str, str]:
-        """The options of a connection: a worker that stands still in a transaction must not hold others up."""
+        """The options of a connection: a worker that hangs in a transaction must not hold others up."""
         return {
             "application_name": "locus",
             "synchronous_commit": "on" if self.settings.sync == "full" else "off",

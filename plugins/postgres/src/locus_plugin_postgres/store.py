@@ -57,7 +57,7 @@ _inherited: list[Runner] = []
 class PostgresStore:
     """Journals in PostgreSQL, which may be shared by any number of stores, processes and machines.
 
-    The first call connects, and makes the tables where there are none. A call that is cancelled does its work first, so
+    The first call connects, and makes the tables if they are missing. A call that is cancelled does its work first, so
     an append whose task was cancelled has been stored, or has failed, when the cancellation arrives.
 
     Close it with ``await store.aclose()`` or ``async with``. A store that is dropped closes itself.
