@@ -202,6 +202,28 @@ async def test_a_lease_is_renewed_by_a_timer_while_nothing_is_written(path: Path
         assert await store.renew(claim)
 
 
+async def test_the_timer_renews_no_lease_of_a_program_that_says_it_hangs(path: Path) -> None:
+    async with SqliteStore(path, lease=0.05) as hangs, SqliteStore(path, lease=0.05) as other:
+        claim = await hangs.claim("t", "w")
+        asked: list[str] = []
+
+        def is_alive() -> bool:
+            asked.append("by the timer")
+            return False
+
+        hangs.renew_while(is_alive)
+        with anyio.fail_after(20):
+            while True:
+                try:
+                    await other.claim("t", "next")
+                    break
+                except ThreadBusy:
+                    await anyio.sleep(0.005)
+
+        assert asked
+        assert not await hangs.renew(claim)
+
+
 async def test_a_store_that_waits_does_not_wake_up(path: Path) -> None:
     async with SqliteStore(path, lease=0.05) as store:
         await store.release(await store.claim("t", "w"))

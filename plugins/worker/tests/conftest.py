@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from plugins.cli.tests.conftest import Locus, environment, here, process, run_in_process, site, tools
+from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools, vouch
 
-__all__ = ["environment", "here", "locus", "process", "shop", "site", "tools"]
+from .processes import Process
+
+__all__ = ["environment", "here", "locus", "shop", "site", "start", "threads", "tools"]
 
 SHOP = Path(__file__).parent / "shop.py"
 
@@ -27,3 +30,34 @@ def locus(here: Path, shop: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     """Runs a command line in this process, where this plugin and one that keeps queues are installed."""
     monkeypatch.syspath_prepend(here)
     return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite", "worker"})
+
+
+#: Seconds after which a silent worker is taken for dead.
+LEASE = 1.0
+
+
+@pytest.fixture
+def start(shop: Path, environment: dict[str, str]) -> Iterator[Callable[..., Process]]:
+    """Starts commands on the file ``runs.db``; what still runs in the end is killed."""
+    folder = shop.parent
+    (folder / "locus.toml").write_text(f"[plugins.sqlite]\nlease = {LEASE}\n")
+    vouch(folder)
+    with ExitStack() as stack:
+
+        def begin(*arguments: str, **more: str) -> Process:
+            options = ("--json", "--checkpointer", "runs.db")
+            return stack.enter_context(Process(folder, {**environment, **more}, *arguments, *options))
+
+        yield begin
+
+
+@pytest.fixture
+def threads(locus: Locus, start: Callable[..., Process]) -> Callable[..., list[str]]:
+    """Submits turns; gives their threads."""
+
+    def submit(source: str, count: int = 1) -> list[str]:
+        done = [locus("submit", "Go.", "-a", source, "--checkpointer", "runs.db") for _ in range(count)]
+        assert [each.status for each in done] == [0] * count, done
+        return [each.out.strip() for each in done]
+
+    return submit

@@ -45,11 +45,13 @@ def ask(ctx: ToolContext[None], question: str) -> str:
     return f"the person said {ctx.interrupt(question, options=['yes', 'no'])}"
 
 
-@tool(effect="once")
+@tool(effect="pure")
 def die(ctx: ToolContext[None]) -> str:
     """End the process, as a bug in a library does."""
     _note("die", ctx)
-    os._exit(9)
+    if not Path("mended").exists():
+        os._exit(9)
+    return "alive"
 
 
 def _agent(name: str, *turns: Any, **options: Any) -> Agent[Any, Any]:
@@ -64,6 +66,7 @@ agent = _agent("shop", call("charge", cents=5), "It is paid.")
 many = _agent("many", *(call("charge", cents=n) for n in range(6)), "All of it is paid.")
 slow = _agent("slow", call("charge", cents=1), call("gate"), call("charge", cents=2), "I went through.")
 asking = _agent("asking", call("ask", question="Charge it?"), call("charge", cents=7), "Done.")
+deadly = _agent("deadly", call("die"), "It went well.")
 nameless = Agent(ScriptedModel("Hello."))
 price = 5
 

@@ -33,12 +33,12 @@ def test_what_is_submitted_is_run_by_a_worker(locus: Locus, store: tuple[str, st
     (queued,) = rows(locus("runs", "--json", *store).out)
     assert (queued["state"], queued["agent"], queued["title"]) == ("queued", "shop", "Charge it.")
     (depth,) = rows(locus("queues", "--json", *store).out)
-    assert (depth["queue"], depth["ready"], depth["held"], depth["workers"]) == ("agent.shop", 1, 0, 0)
-    assert "no worker looks at agent.shop" in locus("queues", *store).err
+    assert (depth["queue"], depth["ready"], depth["held"], depth["workers"]) == ("shop", 1, 0, 0)
+    assert "no worker looks at shop" in locus("queues", *store).err
 
     worked = locus("worker", "shop:agent", "--until-idle", *store)
     assert worked.status == 0
-    assert f"take    {thread} in agent.shop" in worked.out
+    assert f"take    {thread} in shop" in worked.out
     assert f"done    {thread}" in worked.out
 
     (ended,) = rows(locus("runs", "--json", *store).out)
@@ -108,7 +108,7 @@ def test_a_thread_that_is_not_there_is_one_line_that_names_the_nearest(locus: Lo
         ("shpo:agent", "module 'shpo' not found; did you mean shop?"),
         (
             "shop:price",
-            "shop 'price' is int, not an Agent; agents in it: 'agent', 'asking', 'many', 'nameless', 'slow'",
+            "shop 'price' is int, not an Agent; agents in it: 'agent', 'asking', 'deadly', 'many', 'nameless', 'slow'",
         ),
         ("shop:nameless", "write Agent(..., name='nameless')"),
         ("shop:broken", "shop:broken: broken() failed: ValueError: no price list"),
@@ -197,3 +197,64 @@ def test_the_commands_are_there_without_being_switched_on(locus: Locus) -> None:
         done = locus(command, "--help")
         assert (done.status, done.err) == (0, "")
         assert all(f"{option} " in done.out for option in ("--checkpointer", "--json", "--config", "--help"))
+
+
+def test_a_question_of_a_run_is_answered_from_the_command_line(locus: Locus, store: tuple[str, str]) -> None:
+    thread = locus("submit", "Charge it.", "-a", "shop:asking", *store).out.strip()
+    locus("worker", "shop:asking", "--until-idle", *store)
+
+    watched = locus("runs", "watch", thread, *store)
+    assert watched.status == 3
+    assert "asks (0/execute/0" in watched.out
+    assert f"locus runs answer {thread} {' '.join(store)} ANSWER" in watched.err
+    assert rows(locus("runs", "--state", "waiting", "--json", *store).out)[0]["thread_id"] == thread
+
+    refused = locus("runs", "answer", thread, "maybe", *store)
+    assert (refused.status, len(refused.lines)) == (2, 1)
+    assert "'maybe' is not an answer to 'Charge it?'; choose one of yes, no" in refused.err
+
+    answered = locus("runs", "answer", thread, "yes", *store)
+    assert (answered.status, answered.out) == (0, "")
+    assert "sent and not taken up yet: an answer: yes" in locus("runs", "show", thread, *store).out
+    again = locus("runs", "answer", thread, "no", *store)
+    assert (again.status, "was answered before" in again.err) == (2, True)
+
+    locus("worker", "shop:asking", "--until-idle", *store)
+    ended = locus("runs", "watch", thread, *store)
+    assert ended.status == 0
+    assert "<- ask: the person said yes" in ended.out
+    assert "<- charge: 7 cents charged" in ended.out
+
+
+def test_a_run_that_no_worker_has_is_cancelled_by_the_next_one(locus: Locus, store: tuple[str, str]) -> None:
+    thread = locus("submit", "Charge it.", "-a", "shop:asking", *store).out.strip()
+    locus("worker", "shop:asking", "--until-idle", *store)
+
+    assert locus("runs", "cancel", thread, "--reason", "too dear", *store).status == 0
+    locus("worker", "shop:asking", "--until-idle", *store)
+
+    ended = locus("runs", "watch", thread, *store)
+    assert ended.out.splitlines()[-1] == "ended: Cancelled: too dear"
+    assert "charge" not in ended.out
+
+
+def test_a_queued_run_is_cancelled_before_it_has_done_anything(locus: Locus, store: tuple[str, str]) -> None:
+    thread = locus("submit", "Charge it.", "-a", "shop:agent", *store).out.strip()
+    locus("runs", "cancel", thread, *store)
+
+    locus("worker", "shop:agent", "--until-idle", *store)
+
+    ended = locus("runs", "watch", thread, *store)
+    assert "ended: Cancelled" in ended.out
+    assert "charge" not in ended.out
+
+
+def test_the_next_turn_of_a_thread_is_submitted_like_the_first(locus: Locus, store: tuple[str, str]) -> None:
+    for n in range(3):
+        submitted = locus("submit", f"Charge {n}.", "-a", "shop:agent", "--thread", "t", *store)
+        assert (submitted.status, submitted.out) == (0, "t\n")
+
+    locus("worker", "shop:agent", "--until-idle", *store)
+
+    began = [line for line in locus("runs", "watch", "t", *store).out.splitlines() if line.startswith("began: ")]
+    assert began == ["began: Charge 0.", "began: Charge 1.", "began: Charge 2."]

@@ -7,6 +7,7 @@ from locus.plugin import Plugin
 #: What plugins with commands of their own use of this package, as names of ``locus.cli``.
 _OFFERED = {
     "NOT_BLANK": "parameter_types",
+    "active_plugins": "project",
     "claim_output": "common_options",
     "confirm": "streams",
     "is_person_present": "approval_prompt",

@@ -10,11 +10,12 @@ from attrs import evolve, field, frozen
 
 from locus.config import Config, ConfigFile, load_config
 from locus.hooks import HookManager
+from locus.plugin import Plugin
 from locus.plugins import Activation, Catalogue, Layer, activate, plugin_settings
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.vetting import find_vetted, open_trust
 
-__all__ = ["Project", "settings_of", "with_defaults"]
+__all__ = ["Project", "active_plugins", "settings_of", "with_defaults"]
 
 #: The plugins that the command line enables by default, with their distributions.
 _DEFAULTS = {"provenance": "locus-plugin-provenance"}
@@ -111,6 +112,15 @@ class Project:
         """
         active = self.activation()
         return HookManager.build(active.plugins, reports=active.reports)
+
+
+def active_plugins(ctx: click.Context) -> tuple[Plugin, ...]:
+    """The manifests of the plugins that are switched on for a command.
+
+    Raises:
+        ConfigError, PluginError: see `Project.activation`.
+    """
+    return tuple(each.manifest for each in Project.of(ctx.ensure_object(CommonOptions)).activation().plugins)
 
 
 def settings_of(ctx: click.Context, name: str) -> Any:

@@ -22,7 +22,7 @@ from locus_plugin_sqlite.room import Reserve, lacks_room, punch_free_pages
 from locus_plugin_sqlite.settings import SqliteSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from locus.core.state import AgentState
     from locus.journal import Clock, ThreadInfo
@@ -58,6 +58,10 @@ class Held:
 _sessions: WeakSet[Session] = WeakSet()
 
 
+def _always() -> bool:
+    return True
+
+
 class Session:
     """The connection, made when it is first needed and again when the file was replaced."""
 
@@ -80,6 +84,8 @@ class Session:
         #: Whether the row of every thread was compared with its checksum.
         self.verified = False
         self._due = float("inf")
+        #: Whether the program still does its work, as it says itself; asked before the timer renews the lease.
+        self.is_alive: Callable[[], bool] = _always
         self._registered = False
         #: Whether to look for threads to forget when nothing else waits, and those that were found.
         self.is_to_prune = False
@@ -336,7 +342,7 @@ class Session:
             self.ready()
             with self.transaction(durable=False):
                 settled = self.write_owed()
-                if self.held:
+                if self.held and self.is_alive():
                     self.register()
             for token in settled:
                 del self.owed[token]

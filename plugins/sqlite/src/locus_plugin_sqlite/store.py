@@ -46,7 +46,7 @@ from locus_plugin_sqlite.threads import BackingUp, Deleting, Forking, Listing, N
 from locus_plugin_sqlite.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from locus.core.journal import Body, Entry, Transition
@@ -119,7 +119,8 @@ class SqliteStore:
         self._worker, self._dropped = self._start()
 
     def _start(self) -> tuple[Worker, weakref.finalize[[], SqliteStore]]:
-        worker = Worker(Session(self.path, self.settings, self._clock))
+        self._session = Session(self.path, self.settings, self._clock)
+        worker = Worker(self._session)
         dropped = weakref.finalize(self, worker.stop)
         dropped.atexit = False  # the worker sees to that itself
         return worker, dropped
@@ -202,6 +203,14 @@ class SqliteStore:
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim is still valid. A timer renews leases; this need not be called for that."""
         return await self._do(Renewing(claim))
+
+    def renew_while(self, is_alive: Callable[[], bool]) -> None:
+        """Let the timer renew leases only while this says so: others get the threads of a program that hangs.
+
+        Args:
+            is_alive: called in the store's thread, three times in a lease.
+        """
+        self._session.is_alive = is_alive
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back. Where that cannot be written (a full disk), it is written later."""

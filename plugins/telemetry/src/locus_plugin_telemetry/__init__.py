@@ -10,10 +10,11 @@ from locus.plugin import exports
 if TYPE_CHECKING:
     from locus_plugin_telemetry.hook import TelemetryHook
     from locus_plugin_telemetry.settings import TelemetrySettings
+    from locus_plugin_telemetry.workers import WorkerMetrics
 
-__all__ = ["TelemetryHook", "TelemetrySettings"]
+__all__ = ["TelemetryHook", "TelemetrySettings", "WorkerMetrics"]
 
-_MODULES = {"hook": ("TelemetryHook",), "settings": ("TelemetrySettings",)}
+_MODULES = {"hook": ("TelemetryHook",), "settings": ("TelemetrySettings",), "workers": ("WorkerMetrics",)}
 
 __getattr__, __dir__ = exports(
     __name__, {f"locus_plugin_telemetry.{module}": names for module, names in _MODULES.items()}

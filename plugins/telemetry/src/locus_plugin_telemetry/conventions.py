@@ -114,6 +114,19 @@ PLUGIN = "locus.plugin"
 HOOK = "locus.hook"
 LINK = "locus.link"
 
+OUTCOME = "locus.outcome"
+
+# -- metrics of workers: name, unit, description, boundaries of buckets
+WORKER_BUSY = ("locus.worker.busy", "{job}", "Jobs in the slots of a worker.")
+WORKER_JOBS = ("locus.worker.jobs", "{job}", "Jobs that left their slot, by what became of them.")
+WORKER_REDELIVERED = ("locus.worker.redelivered", "{job}", "Jobs that another worker had before and did not end.")
+WORKER_DURATION = (
+    "locus.worker.job.duration",
+    "s",
+    "How long a job was in its slot.",
+    (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0),
+)
+
 EVENT_INTERRUPT = "locus.interrupt"
 EVENT_CACHE_HIT = "locus.tool_cache_hit"
 EVENT_RESTART = "locus.model_restart"

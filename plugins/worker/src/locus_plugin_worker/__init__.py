@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from locus_plugin_worker.loading import load_agent
     from locus_plugin_worker.moments import Moment, read_moments
     from locus_plugin_worker.notices import Notice
-    from locus_plugin_worker.submitting import submit_turn
     from locus_plugin_worker.worker import Worker
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "follow",
     "load_agent",
     "read_moments",
-    "submit_turn",
 ]
 
 __getattr__, __dir__ = exports(
@@ -38,7 +36,6 @@ __getattr__, __dir__ = exports(
         "locus_plugin_worker.loading": ("load_agent",),
         "locus_plugin_worker.moments": ("Moment", "read_moments"),
         "locus_plugin_worker.notices": ("Notice",),
-        "locus_plugin_worker.submitting": ("submit_turn",),
         "locus_plugin_worker.worker": ("Worker",),
     },
 )

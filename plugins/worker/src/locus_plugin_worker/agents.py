@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,23 +19,25 @@ from locus.core.errors import (
     StepMismatch,
     ThreadBusy,
 )
-from locus.core.journal import Submitted, Transition
 from locus.journal import JournalHost
 from locus_plugin_worker.jobs import Back, Done, Job, Verdict
 
 if TYPE_CHECKING:
-    from locus import AgentResult, Run
-    from locus.journal import Claim, JournalStore
+    from locus import AgentResult
+    from locus_plugin_worker.stores import WorkerStore
 
 __all__ = ["AgentJobs", "queue_of"]
 
 #: Seconds after which a run is offered again for whose agent this worker has no code.
 _ELSEWHERE = 5.0
 
+#: The stop reason of a run that made room or sleeps, and where the state keeps the version of the agent that began it.
+_YIELDED, _VERSION = "Yielded", "locus.version"
 
-def queue_of(name: str, version: str = "") -> str:
-    """The queue of an agent, or of one version of it."""
-    return f"agent.{name}@{version}" if version else f"agent.{name}"
+
+def queue_of(agent: str, version: str = "") -> str:
+    """The queue of an agent, or the one of runs that no other version of it can go on with."""
+    return f"agent.{agent}@{version}" if version else agent
 
 
 class AgentJobs:
@@ -51,7 +54,7 @@ class AgentJobs:
     """
 
     def __init__(
-        self, agents: Iterable[Agent[Any, Any]], store: JournalStore, *, deps: Any = None, max_attempts: int = 5
+        self, agents: Iterable[Agent[Any, Any]], store: WorkerStore, *, deps: Any = None, max_attempts: int = 5
     ) -> None:
         self._agents: dict[str, Agent[Any, Any]] = {}
         self._store, self._deps, self._max_attempts = store, deps, max_attempts
@@ -67,7 +70,8 @@ class AgentJobs:
     @property
     def queues(self) -> tuple[str, ...]:
         """The queues of the agents themselves."""
-        return tuple(queue_of(name) for name in self._agents)
+        versions = (queue_of(name, each.version) for name, each in self._agents.items() if each.version)
+        return (*self._agents, *versions)
 
     async def __call__(self, job: Job) -> Verdict:
         """Go on with the run of a thread, or say why not."""
@@ -85,30 +89,55 @@ class AgentJobs:
         except DeadLetter as e:
             return Done(text=f"set aside: {e.cause}", is_failure=True)
         except StepMismatch as e:
-            return Back(delay=_ELSEWHERE, text=str(e), is_failure=True)
+            return await self._to_its_version(job, str(e))
         except (JournalDamaged, CheckpointError) as e:
             return Done(text=f"it cannot be read: {e}", is_failure=True)
-        return _verdict(result)
+        return await self._verdict(result, job)
 
     async def _find(self, job: Job) -> Agent[Any, Any] | Verdict:
         """The agent of the run, or what becomes of an offer that is for none of these."""
-        for name, agent in self._agents.items():
-            if job.queue == queue_of(name):
-                return agent
+        if job.queue in self._agents:
+            return self._agents[job.queue]
         host = await JournalHost.peek(self._store, job.thread_id)
         if host is None:
             return Done(text="the thread is gone")
-        name, version = _agent_of(host)
+        turn = host.submitted
+        name = host.state.agent_id or "" if turn is None else turn.agent
         found = self._agents.get(name)
         if found is not None:
             return found
-        return Back(delay=_ELSEWHERE, queue=queue_of(name, version), text=f"no agent {name!r} here", is_failure=True)
+        return Back(delay=_ELSEWHERE, queue=queue_of(name) or None, text=f"no agent {name!r} here", is_failure=True)
+
+    async def _to_its_version(self, job: Job, why: str) -> Back:
+        """Leave a run to workers with the version of the agent that began it; no attempt of it has died."""
+        host = await JournalHost.peek(self._store, job.thread_id)
+        state = None if host is None else host.state
+        version = "" if state is None else str(state.metadata.get(_VERSION) or "")
+        name = "" if state is None else state.agent_id or ""
+        here = self._agents.get(name)
+        if not version or (here is not None and here.version == version):
+            return Back(delay=_ELSEWHERE, text=why, is_failure=True)
+        return Back(queue=queue_of(name, version), text=f"begun by version {version}: {why}")
+
+    async def _verdict(self, result: AgentResult[Any], job: Job) -> Verdict:
+        """What the end of a segment means for the offer."""
+        if result.stop_reason == _YIELDED:
+            now = datetime.now(UTC)
+            due = result.not_before or now
+            text = "yielded" if result.not_before is None else f"sleeps until {due.isoformat(timespec='seconds')}"
+            return Back(delay=max(0.0, (due - now).total_seconds()), text=text)
+        if result.interrupts:
+            questions = "; ".join(each.question for each in result.interrupts)
+            return Done(text=f"waits for an answer: {questions}")
+        if not result.is_open and await self._store.signals(job.thread_id):
+            return Back(text=f"{result.stop_reason}, and its next turn follows")
+        return Done(text=result.stop_reason, is_failure=result.failed)
 
     async def _run(self, agent: Agent[Any, Any], job: Job) -> AgentResult[Any]:
-        run = await self._start(agent, job)
+        run = agent.resume(job.thread_id, max_attempts=self._max_attempts, deps=self._deps)
         failed: Exception | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(_yield_on_leaving, run, job)
+            group.start_soon(_drain_on_leaving, agent, job)
             try:
                 result = await run
             except Exception as e:  # noqa: BLE001  outside of the group it is raised as it is
@@ -118,46 +147,7 @@ class AgentJobs:
             raise failed
         return result
 
-    async def _start(self, agent: Agent[Any, Any], job: Job) -> Run[Any]:
-        """The turn that was handed in, or the run that is open."""
-        found = await self._store.peek(job.thread_id)
-        turn = None if found is None else _open_turn(found)
-        if turn is None:
-            return agent.resume(job.thread_id, max_attempts=self._max_attempts, deps=self._deps)
-        return agent.run(
-            [turn.prompt],
-            thread_id=job.thread_id,
-            request_id=turn.run_id,
-            metadata=turn.metadata,
-            deps=self._deps,
-        )
 
-
-def _open_turn(found: Claim) -> Submitted | None:
-    """The newest turn that was handed in and has not begun."""
-    for entry in reversed(found.entries):
-        if isinstance(entry.body, Submitted):
-            return entry.body
-        if isinstance(entry.body, Transition):
-            return None
-    return None
-
-
-async def _yield_on_leaving(run: Run[Any], job: Job) -> None:
+async def _drain_on_leaving(agent: Agent[Any, Any], job: Job) -> None:
     await job.leaving.wait()
-    getattr(run, "give_way", lambda: None)()
-
-
-def _agent_of(host: JournalHost) -> tuple[str, str]:
-    """The name and version of the agent that a thread waits for."""
-    for entry in reversed(host.claim.entries):
-        if isinstance(entry.body, Submitted):
-            return entry.body.agent, entry.body.version
-    return host.state.agent_id or "", ""
-
-
-def _verdict(result: AgentResult[Any]) -> Verdict:
-    if result.interrupts:
-        questions = "; ".join(each.question for each in result.interrupts)
-        return Done(text=f"waits for an answer: {questions}")
-    return Done(text=result.stop_reason, is_failure=result.failed)
+    agent.drain(thread_id=job.thread_id)

@@ -15,7 +15,6 @@ _NAMES = {
     "follow": "following",
     "load_agent": "loading",
     "read_moments": "moments",
-    "submit_turn": "submitting",
 }
 
 plugin = Plugin(

@@ -15,7 +15,7 @@ __all__ = ["STATES", "read_runs", "read_submitted", "state_of"]
 
 #: State -> the statuses of threads that it covers.
 STATES: Final[dict[str, tuple[ThreadStatus, ...]]] = {
-    "queued": ("new",),
+    "queued": ("queued", "new"),
     "running": ("running",),
     "waiting": ("waiting",),
     "paused": ("paused",),

@@ -51,7 +51,7 @@ _LOOK: Final = 1.0
 #: Seconds in which an offer is ended or given back, whatever happens.
 _SHIELD: Final = 5.0
 
-#: How many lease times a loop may not turn before it is taken for stuck, and the lease where none is known yet.
+#: How many lease times a loop may not turn before it is taken for stuck, and the lease until an offer says it.
 _STUCK_LEASES, _LEASE = 10, 30.0
 
 #: Seconds until a job is offered again whose handler failed: the first time, and at most.
@@ -107,8 +107,8 @@ class Worker:
         self.store = _store_of(agents, store)
         self._agents = AgentJobs(agents, self.store, deps=deps, max_attempts=max_attempts)
         self.rota = Rota([*self._agents.queues, *given, *queues])
-        lease = getattr(self.store, "lease", None) or _LEASE
-        self._watch = LoopWatch(_STUCK_LEASES * lease if stuck_after is None else stuck_after, self._on_stuck)
+        self._knows_stuck = stuck_after is not None
+        self._watch = LoopWatch(_STUCK_LEASES * _LEASE if stuck_after is None else stuck_after, self._on_stuck)
         self._on_notice = on_notice
         self._jobs: dict[Job, float] = {}
         self._failures: dict[str, int] = {}
@@ -164,7 +164,10 @@ class Worker:
                 await self._wait_for_change()
                 continue
             offer = await intake.look(0.0 if until_idle else _LOOK)
-            if offer is not None:
+            if offer is not None and self.is_leaving:
+                # The look was under way. It is not cancelled, because an offer that is on its way would be lost.
+                await self._give_back(offer)
+            elif offer is not None:
                 job = self._begin(offer)
                 jobs.start_soon(self._work, offer, job)
             elif until_idle and not intake.failures:
@@ -184,6 +187,8 @@ class Worker:
             leaving=self._leaving,
         )
         self._jobs[job] = anyio.current_time()
+        if not self._knows_stuck:
+            self._watch.stuck_after, self._knows_stuck = _STUCK_LEASES * offer.lease, True
         self._tell("taken", job)
         return job
 
@@ -199,6 +204,12 @@ class Worker:
                 await self._end(offer, job, verdict)
             self._jobs.pop(job, None)
             self._change()
+
+    async def _give_back(self, offer: Offer) -> None:
+        try:
+            await offer.back()
+        except LocusError as e:  # it is offered again when its lease is over
+            self._tell("error", text=f"the offer of {offer.thread_id} could not be given back: {e}", is_failure=True)
 
     async def _handle(self, job: Job) -> Verdict:
         handler = self._handlers.get(job.queue, self._agents)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from locus_plugin_worker.commands.base import QueueCommand, as_json_option, cli, not_blank, open_queues
 from locus_plugin_worker.commands.watching import watch_thread
 from locus_plugin_worker.loading import load_agent
-from locus_plugin_worker.submitting import submit_turn
 
 __all__ = ["submit"]
 
@@ -61,7 +60,7 @@ def submit(
     source: str,
     thread_id: str | None,
     queue: str | None,
-    priority: int,
+    priority: Literal[0, 1, 2],
     delay: timedelta | None,
     watch: bool,
     as_json: bool,
@@ -78,7 +77,8 @@ def submit(
     shop:agent is the variable agent of shop.py, or of the package shop: an Agent with a name=. Text of standard input
     follows PROMPT, or is the prompt. Threads and queues are kept where --checkpointer says, else where the agent keeps
     its threads, else in a file of yours, which several processes may share. A turn that was submitted survives what
-    happens to this process and to workers.
+    happens to this process and to workers. For a thread that is there it is the next turn: it follows what is under way
+    and goes where the thread is queued.
 
     Exit status: 0 it is in the queue; 1 the store failed; 2 the command line or the agent is wrong; with --watch that
     of the run.
@@ -93,28 +93,19 @@ def submit(
         raise click.UsageError("Missing argument 'PROMPT': text, or - for standard input", ctx)
     not_before = None if delay is None else datetime.now(UTC) + delay
     with open_queues(ctx, checkpointer, writes=True, store=agent.runtime.store) as journals:
+        keeps = agent.with_checkpointer(journals.store)
         made = journals.run(
-            submit_turn(
-                agent,
-                prompt,
-                store=journals.store,
-                thread_id=thread_id,
-                queue=queue,
-                priority=priority,
-                not_before=not_before,
-            )
+            keeps.submit(prompt, thread_id=thread_id, queue=queue, priority=priority, not_before=not_before)
         )
         if as_json:
-            cli.print_json(
-                {"thread_id": made.thread_id, "queue": made.queue, "agent": agent.name, "priority": priority},
-                indent=None,
-            )
+            form = {"thread_id": made, "queue": queue or agent.name, "agent": agent.name, "priority": priority}
+            cli.print_json(form, indent=None)
         else:
-            cli.print_text(f"{made.thread_id}\n")
+            cli.print_text(f"{made}\n")
         if watch:
-            return watch_thread(journals, made.thread_id, as_json=as_json)
+            return watch_thread(journals, made, as_json=as_json)
         if not as_json:
             store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
             cli.say(f"a worker runs it: {shlex.join(['locus', 'worker', source, *store])}")
-            cli.say(f"see it work: {shlex.join(['locus', 'runs', 'watch', made.thread_id, *store])}")
+            cli.say(f"see it work: {shlex.join(['locus', 'runs', 'watch', made, *store])}")
     return 0

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import click
 
+from locus.plugins import load
 from locus_plugin_worker.commands.base import QueueCommand, as_json_option, cli, clock, not_blank, open_queues
 from locus_plugin_worker.loading import load_agent
 from locus_plugin_worker.notices import Notice
 from locus_plugin_worker.worker import Worker
 
 __all__ = ["worker"]
+
+#: Kinds in a manifest's ``provides``: ``() -> (notice) -> None``, and ``(say) -> context manager`` around a command.
+_NOTICES, _AROUND = "worker_notices", "command_session"
 
 #: What a notice is called on a line.
 _WORDS = {
@@ -93,6 +98,12 @@ def worker(
     agents = [load_agent(source) for source in dict.fromkeys(sources)]
     own = next((each.runtime.store for each in agents if each.runtime.store is not None), None)
     with open_queues(ctx, checkpointer, writes=True, store=own) as journals:
+        listeners = [_print_json if as_json else _print_line, *_listeners(ctx, journals)]
+
+        def tell(notice: Notice) -> None:
+            for listener in listeners:
+                listener(notice)
+
         made = Worker(
             agents,
             journals.store,
@@ -100,12 +111,24 @@ def worker(
             slots=slots,
             drain=drain,
             stuck_after=stuck_after,
-            on_notice=_print_json if as_json else _print_line,
+            on_notice=tell,
         )
         if not as_json:
             cli.say(f"{made.name}: {slots} slots, in {journals.kept.name}; Ctrl-C leaves")
         journals.run(_work(made, until_idle=until_idle))
     return 0
+
+
+def _listeners(ctx: click.Context, journals: Any) -> list[Callable[[Notice], object]]:
+    """What active plugins have for the notices of a worker: meters. Their sessions last as long as the command."""
+    found = []
+    for manifest in cli.active_plugins(ctx):
+        name, provides = manifest.name, manifest.provides
+        if _NOTICES in provides:
+            if _AROUND in provides:
+                journals.enter(name, partial(load(name, provides[_AROUND]), cli.say))
+            found.append(load(name, provides[_NOTICES])())
+    return found
 
 
 async def _work(made: Worker, *, until_idle: bool) -> None:
