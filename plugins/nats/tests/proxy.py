@@ -56,9 +56,11 @@ class Proxy:
         self._ready.set()
         await self._end.wait()
         listening.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
             task.cancel()
-        await asyncio.sleep(0)
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.sleep(0)  # transports that were aborted close in the next turn
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, here = await asyncio.open_connection("127.0.0.1", self._server)

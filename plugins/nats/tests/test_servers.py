@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.to_thread
+import nkeys  # type: ignore[import-untyped]
 import pytest
+import trustme
 
 from locus.core.errors import ConfigError, StoreError, ThreadBusy
 from locus.core.journal import Body, Outcome, StepId
@@ -24,6 +30,8 @@ from locus_plugin_nats import (
     StreamMismatch,
     TooOld,
 )
+
+from .streams import expire_lease
 
 pytestmark = pytest.mark.anyio
 
@@ -122,24 +130,93 @@ async def test_lease_runs_out_on_the_servers_clock(server: DevServer, prefix: st
     ids=["token", "password"],
 )
 async def test_credentials_are_used_and_never_shown(
-    tmp_path: Path, prefix: str, config: str, given: dict[str, object], wrong: dict[str, object]
+    tmp_path: Path, prefix: str, config: str, given: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
     """Right ones let in, from the settings or the address; wrong ones are refused at once."""
     with DevServer(tmp_path / "server", config=config) as server:
-        async with NatsStore(server.url, NatsSettings(prefix=prefix, **given)) as store:  # type: ignore[arg-type]
+        async with NatsStore(server.url, NatsSettings(prefix=prefix, **given)) as store:
             await store.release(await store.claim("t", "w"))
         inside = "s3cret-t" if "token" in given else "ann:s3cret-p"
         address = server.url.replace("//", f"//{inside}@")
         async with NatsStore(address, NatsSettings(prefix=prefix)) as store:
             assert "s3cret" not in repr(store)
             await store.release(await store.claim("t", "w"))
-        for settings in (NatsSettings(prefix=prefix, **wrong), NatsSettings(prefix=prefix)):  # type: ignore[arg-type]
+        for settings in (NatsSettings(prefix=prefix, **wrong), NatsSettings(prefix=prefix)):
             began = time.monotonic()
             async with NatsStore(server.url, settings) as store:
                 with pytest.raises(NatsRefused, match="does not accept the credentials") as caught:
                     await store.claim("t", "w")
             assert "not-this-one" not in f"{caught.value!r} {caught.value} {store!r} {store.settings!r}"
             assert time.monotonic() - began < store.settings.patience
+
+
+async def test_nkey_of_a_file_lets_in(tmp_path: Path, prefix: str) -> None:
+    """The seed stays in its file; another one is refused."""
+    seeds = [nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER) for _ in range(2)]
+    for n, seed in enumerate(seeds):
+        (tmp_path / f"{n}.nk").write_bytes(seed)
+    public = nkeys.from_seed(bytearray(seeds[0])).public_key.decode()
+    with DevServer(tmp_path / "server", config=f"authorization {{ users: [ {{ nkey: {public} }} ] }}") as server:
+        async with NatsStore(server.url, NatsSettings(prefix=prefix, nkey=str(tmp_path / "0.nk"))) as store:
+            await store.release(await store.claim("t", "w"))
+        async with NatsStore(server.url, NatsSettings(prefix=prefix, nkey=str(tmp_path / "1.nk"))) as store:
+            with pytest.raises(NatsRefused) as caught:
+                await store.claim("t", "w")
+        assert seeds[1].decode() not in str(caught.value)
+
+
+async def test_tls_with_certificates_of_both_sides(tmp_path: Path, prefix: str) -> None:
+    """The server's is checked against `tls_ca`, and this side shows its own."""
+    ca, other = trustme.CA(), trustme.CA()
+    there, here = ca.issue_cert("127.0.0.1"), ca.issue_cert("worker")
+    files = {name: str(tmp_path / name) for name in ("ca", "other", "cert", "key", "own", "own_key")}
+    ca.cert_pem.write_to_path(files["ca"])
+    other.cert_pem.write_to_path(files["other"])
+    there.cert_chain_pems[0].write_to_path(files["cert"])
+    there.private_key_pem.write_to_path(files["key"])
+    here.cert_chain_pems[0].write_to_path(files["own"])
+    here.private_key_pem.write_to_path(files["own_key"])
+    config = (
+        f'tls {{ cert_file: "{files["cert"]}", key_file: "{files["key"]}", ca_file: "{files["ca"]}", verify: true }}'
+    )
+    own: dict[str, Any] = {"tls_cert": files["own"], "tls_key": files["own_key"]}
+    with DevServer(tmp_path / "server", config=config) as server:
+        address = server.url.replace("nats:", "tls:")
+        async with NatsStore(address, NatsSettings(prefix=prefix, tls_ca=files["ca"], **own)) as store:
+            await store.release(await store.claim("t", "w"))
+        for wrong in ({"tls_ca": files["other"], **own}, {"tls_ca": files["ca"]}):
+            async with NatsStore(address, NatsSettings(prefix=prefix, patience=0.5, **wrong)) as store:
+                with pytest.raises(NatsUnreachable):
+                    await store.claim("t", "w")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"creds": "nowhere.creds"}, "creds: nowhere.creds cannot be read: No such file"),
+        ({"tls_cert": "a"}, "tls_cert and tls_key belong together"),
+        ({"user": "ann", "token": Secret("s3cret")}, "expected one of user, token, creds and nkey, got user, token"),
+    ],
+)
+async def test_credentials_that_cannot_be_used_are_a_mistake_of_the_settings(given: dict[str, Any], said: str) -> None:
+    async with NatsStore("nats://127.0.0.1:1", NatsSettings(**given)) as store:
+        with pytest.raises(ConfigError, match=said) as caught:
+            await store.claim("t", "w")
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_lost_claim_is_said_without_being_asked_for(server: DevServer, prefix: str) -> None:
+    """The store finds out by itself, so that a run does not pay for what it cannot write."""
+    settings = NatsSettings(prefix=prefix, lease=1)
+    async with NatsStore(server.url, settings) as here, NatsStore(server.url, settings) as there:
+        claim = await here.claim("t", "w")
+        lost = threading.Event()
+        claim.watch.on_lost = lost.set
+        await expire_lease(here)
+        await there.claim("t", "another")
+        assert await anyio.to_thread.run_sync(lost.wait, 20)
+        assert claim.watch.is_lost
+        assert await here.append(claim, [step(1)]) is Appended.FENCED
 
 
 async def test_full_stream_refuses_and_goes_on_when_there_is_room(server: DevServer, prefix: str) -> None:

@@ -111,6 +111,7 @@ async def _show(session: Session, key: str, seq: int, token: str, *, is_abandone
         snapshot=cached,
         entries=tuple(entries),
         is_abandoned=is_abandoned,
+        watch=held.watch,
     )
 
 
@@ -164,7 +165,7 @@ async def renew(session: Session, made: Claim) -> bool:
     tip = await session.tip(key_of(made.thread_id), made.thread_id)
     is_valid = tip is not None and tip.head.token == made.token != "" and bool(tip.head.worker)
     if not is_valid:
-        session.held.pop(made.token, None)
+        session.lose(made.token)
     elif made.token in session.held:
         await session.lease.hold(now=True)
     return is_valid

@@ -38,8 +38,8 @@ __all__ = [
 #: Bytes of what a thread is about that each message repeats; what is longer is a payload.
 _ABOUT = 1500
 
-#: Bytes that a message needs beside its header and body.
-_ROOM = 4096
+#: Bytes that a message needs beside its body, at most: its header names some payloads, and the thread's id may be long.
+_ROOM = 64 * 1024
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -62,8 +62,14 @@ async def append(session: Session, claim: Claim, bodies: Sequence[Body], forms: 
     row = pack(forms)
     before = held.head
     after, known = progress(bodies, before.progress), about(bodies, held.about)
-    head = before.next(n=before.n + len(bodies), count=len(bodies), status=after.status, node=after.node)
-    head = evolve(head, grown=before.grown + len(row.body) + sum(map(len, row.blobs.values())))
+    head = before.next(
+        n=before.n + len(bodies),
+        count=len(bodies),
+        token=claim.token,
+        status=after.status,
+        node=after.node,
+        grown=before.grown + len(row.body) + sum(map(len, row.blobs.values())),
+    )
     if known is not held.about:
         head = await describe(session, held.key, head, known)
     head, body = await pack_message(session, held.key, head, row)
@@ -96,7 +102,7 @@ async def pack_message(session: Session, key: str, head: Head, row: Row) -> tupl
     """Store what does not fit a message; gives the header that names it, and the body."""
     if row.blobs:
         head = evolve(head, blobs=await store_texts(session, key, row.blobs))
-    if len(row.body) + len(head.encode()) + _ROOM <= session.wire.max_payload:
+    if len(row.body) + _ROOM <= session.wire.max_payload:
         return head, row.body
     return evolve(head, body=await store_payload(session, key, row.body)), b""
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from attrs import asdict, evolve, frozen
 
@@ -123,9 +124,9 @@ class Head:
         return Progress(self.status, self.node)
 
     def next(self, **changes: Any) -> Head:
-        """The header of the next message, before what it changes: it holds no entries."""
+        """The header of the next message, under a name of its own; it holds no entries unless the changes say so."""
         own: dict[str, Any] = {"count": 0, "parent": self.last, "blobs": None, "body": None, "shared": None}
-        return evolve(self, **(own | changes))
+        return evolve(self, write=uuid4().hex, **(own | changes))
 
     def encode(self) -> str:
         """One line of ASCII."""

@@ -14,11 +14,11 @@ import platform
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from locus.core.errors import JournalDamaged
+from locus.journal import Watch
 from locus.journal.listing import About
 from locus_plugin_nats.errors import NatsProblem, NatsUnreachable, StreamMismatch, TooOld
 from locus_plugin_nats.headers import HEADER, Head, Tip, make_tip
@@ -54,6 +54,7 @@ class Held:
         seq: sequence of the newest message.
         head: its header.
         about: what the thread is about.
+        watch: where the one who made the claim hears that it was lost.
         marks: number of the last entry of each message since the newest snapshot, and the message's sequence.
     """
 
@@ -61,6 +62,7 @@ class Held:
     seq: int
     head: Head
     about: About = field(factory=About)
+    watch: Watch = field(factory=Watch)
     marks: list[tuple[int, int]] = field(factory=list)
 
 
@@ -291,20 +293,32 @@ class Session:
             Unresolved: it is not known whether it was stored; the claim is over.
             NatsProblem: it was not stored.
         """
-        named = evolve(head, write=uuid4().hex)
         try:
-            seq = await self.commit(held.key, kind, held.seq, named, body)
+            seq = await self.commit(held.key, kind, held.seq, head, body)
         except Unresolved:
             if self.held.pop(head.token, None) is not None:
                 self.owed[head.token] = (head.id, head.not_before)
             raise
         if seq is None:
-            self.held.pop(head.token, None)
+            self.lose(head.token)
             return False
-        held.seq, held.head = seq, named
+        held.seq, held.head = seq, head
         if head.count:
             held.marks.append((head.n, seq))
         return True
+
+    def lose(self, token: str) -> None:
+        """A claim is over, because another one was made."""
+        held = self.held.pop(token, None)
+        if held is not None:
+            held.watch.lose()
+
+    async def look_after(self) -> None:
+        """Find out which claims were lost, so that no run goes on that could not write."""
+        for token, held in tuple(self.held.items()):
+            found = await self.message(last_by_subj=self.names.thread(held.key))
+            if found is None or found.head.token != token:
+                self.lose(token)
 
     # -- what is owed -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
@@ -16,6 +17,7 @@ from attrs import frozen
 __all__ = ["Names", "key_of"]
 
 
+@lru_cache(1024)
 def key_of(thread_id: str) -> str:
     """What a thread is called in subjects: 24 letters and digits."""
     digest = hashlib.blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=15).digest()

@@ -9,7 +9,8 @@ import asyncio
 import atexit
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -114,12 +115,19 @@ class Worker:
         if session is None:
             self._early.append(operation)
             return
-        task = self._loop.create_task(_do(session, operation))
+        task = _start(self._loop, _do(session, operation))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if operation.is_write:
             session.writes.add(task)
             task.add_done_callback(session.writes.discard)
+
+
+def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task that has begun already where Python can do that: a turn of the loop less for each call."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)
 
 
 async def _do(session: Session, operation: Operation[Any]) -> None:
@@ -140,6 +148,7 @@ async def _tick(session: Session) -> None:
             if session.held or session.owed:
                 await session.lease.hold(now=True)
             await session.settle()
+            await session.look_after()
 
 
 _running: WeakSet[Worker] = WeakSet()

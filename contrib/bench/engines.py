@@ -1,0 +1,162 @@
+"""What journals on an engine cost, as ratios to what the same machine does beside it, in the same minutes.
+
+`python contrib/bench/engines.py` needs the kernel, the test kit and the plugins sqlite and nats, and starts its own
+server on this machine. Anchors and subjects take turns, so that a busy machine slows both; what is printed are medians.
+`--quick` takes a tenth of the time, `--json` is for programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import nats
+
+from locus import Agent, tool
+from locus.core.journal import Body
+from locus.journal import Appended, MemoryStore
+from locus_kit.entry_json import to_json
+from locus_kit.packing import pack
+from locus_plugin_nats import DevServer, NatsSettings, NatsStore
+from locus_plugin_sqlite import SqliteStore
+from locus_testkit import ScriptedModel, call
+
+FIELDS = ("what", "anchor", "ours", "ratio", "goal")
+
+#: What a message of the store has in its header, about.
+_HEADER = "x" * 500
+
+
+class Recording(MemoryStore):
+    """Keeps the batches that a run appends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[tuple[Body, ...]] = []
+
+    async def append(self, claim: Any, bodies: Sequence[Body]) -> Any:
+        self.batches.append(tuple(bodies))
+        return await super().append(claim, bodies)
+
+
+def agent(store: Any, count: int) -> Agent[None, str]:
+    """An agent with one tool, whose body may happen once only, and which it calls so many times."""
+
+    @tool(effect="once")
+    async def read(n: int) -> str:
+        """Read an item."""
+        return "x" * 100
+
+    turns = [*(call("read", n=n) for n in range(count)), "done"]
+    model = ScriptedModel(script=lambda request: turns, after="repeat")
+    return Agent(model, tools=[read], checkpointer=store, max_iterations=10**6)
+
+
+def row(what: str, anchor: Sequence[float], ours: Sequence[float], goal: str) -> dict[str, str]:
+    """One line of the table, from seconds."""
+    left, right = statistics.median(anchor), statistics.median(ours)
+    shown = (what, f"{left * 1e3:.2f} ms", f"{right * 1e3:.2f} ms", f"{right / left:.2f}", goal)
+    return dict(zip(FIELDS, shown, strict=True))
+
+
+async def appends(server: DevServer, what: str, rounds: int) -> dict[str, str]:
+    """One append after another, against a publish with the same condition and as many bytes."""
+    recording = Recording()
+    await agent(recording, 50).run("x")
+    batches = recording.batches[3:-3]
+    bodies = [pack(to_json(batch)).body for batch in batches]
+    anchor: list[float] = []
+    ours: list[float] = []
+    client = await nats.connect(server.url)
+    stream = {"name": "RAW", "subjects": ["raw.>"], "storage": "file"}
+    await client.request("$JS.API.STREAM.CREATE.RAW", json.dumps(stream).encode())
+    seq = 0
+    async with NatsStore(server.url, NatsSettings(prefix="bench")) as store:
+        claim = await store.claim("t", "bench")
+        for n in range(rounds):
+            headers = {
+                "Locus": _HEADER,
+                "Nats-Expected-Last-Subject-Sequence": str(seq),
+                "Nats-Expected-Last-Subject-Sequence-Subject": "raw.t.>",
+            }
+            started = time.perf_counter()
+            answer = await client.request("raw.t.e", bodies[n % len(bodies)], headers=headers)
+            anchor.append(time.perf_counter() - started)
+            seq = json.loads(answer.data)["seq"]
+            started = time.perf_counter()
+            assert await store.append(claim, batches[n % len(batches)]) is Appended.OK
+            ours.append(time.perf_counter() - started)
+    await client.close()
+    return row(f"nats, append, {what}, p50, against a publish", anchor, ours, "2.0")
+
+
+async def iterations(server: DevServer, folder: Path, sync: Any, rounds: int, count: int) -> dict[str, str]:
+    """An iteration of an agent, against one on SQLite, from start to end of a run."""
+    anchor: list[float] = []
+    ours: list[float] = []
+    async with (
+        SqliteStore(folder / f"{sync}.db", sync=sync) as beside,
+        NatsStore(server.url, NatsSettings(prefix="bench")) as store,
+    ):
+        for n in range(rounds + 1):
+            for kept, into in ((beside, anchor), (store, ours)):
+                one = agent(kept, count)
+                started = time.perf_counter()
+                await one.run("x", thread_id=f"{sync} {n}")
+                into.append((time.perf_counter() - started) / count)
+    goal = "2.5" if sync == "normal" else "3"
+    return row(f"nats, iteration of an agent, against sqlite with sync={sync}", anchor[1:], ours[1:], goal)
+
+
+async def growth(server: DevServer, rounds: int) -> dict[str, str]:
+    """An iteration of a run of 400, against one of a run of 100."""
+    taken: dict[int, list[float]] = {100: [], 400: []}
+    async with NatsStore(server.url, NatsSettings(prefix="bench")) as store:
+        for n in range(rounds):
+            for count, into in taken.items():
+                started = time.perf_counter()
+                await agent(store, count).run("x", thread_id=f"growth {count} {n}")
+                into.append((time.perf_counter() - started) / count)
+    return row("nats, iteration of 400 against of 100", taken[100], taken[400], "1.2")
+
+
+async def measure(folder: Path, *, quick: bool) -> list[dict[str, str]]:
+    """All of it."""
+    rounds = 200 if quick else 2000
+    rows: list[dict[str, str]] = []
+    for name, always in (("default", False), ("always", True)):
+        with DevServer(folder / name, sync=always) as server:
+            rows.append(await appends(server, f"sync_interval {name}", rounds))
+            sync = "full" if always else "normal"
+            rows.append(await iterations(server, folder, sync, max(3, rounds // 100), 20))
+            if not always:
+                rows.append(await growth(server, max(1, rounds // 500)))
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="What journals on an engine cost.")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where the data lies meanwhile; the disk is measured, too")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        rows = anyio.run(lambda: measure(Path(folder), quick=given.quick))
+    if given.json:
+        print(json.dumps(rows))
+        return
+    widths = [max(len(name), *(len(each[name]) for each in rows)) for name in FIELDS]
+    for each in (dict(zip(FIELDS, FIELDS, strict=True)), *rows):
+        print("  ".join(each[name].ljust(width) for name, width in zip(FIELDS, widths, strict=True)).rstrip())
+
+
+if __name__ == "__main__":
+    main()
