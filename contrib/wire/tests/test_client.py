@@ -389,3 +389,22 @@ async def test_a_key_that_no_header_may_hold_is_neither_sent_nor_shown(server: L
         await asking.get("/", itself)
     assert "hush" not in "".join(traceback.format_exception(caught.value))
     assert (server.received, caught.value.retryable) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-org", "a\r\nx-more: b"),
+        ("x-org", "a\nb"),
+        ("x-org", " a"),
+        ("x-org", "\u00e4"),
+        ("x-org\r\nx", "a"),
+        ("", "a"),
+    ],
+)
+def test_a_header_of_the_settings_that_cannot_be_sent_is_refused_before_there_is_a_request(
+    name: str, value: str
+) -> None:
+    with pytest.raises(ConfigError, match=r"toy: the (name|value) of"):
+        Endpoint(provider="toy", base_url="https://toy.example/v1", headers={name: value})
+    Endpoint(provider="toy", base_url="https://toy.example/v1", headers={"x-org": "a b", "X_1": ""})

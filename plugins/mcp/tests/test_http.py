@@ -221,6 +221,20 @@ def test_a_header_that_cannot_be_sent_is_refused_and_not_shown(odd: str) -> None
     assert "h\u00fcsh" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["X-Key\r\nX-More", "X Key", "X-Key:", ""])
+def test_a_name_that_no_header_may_have_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match="the name of a header must have letters, digits and '-' alone"):
+        agent("http://127.0.0.1:9/mcp", headers={name: "x"})
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9/m\r\nHost: evil.example", "http://127.0.0.1:9/a b", "http://a\x00/"]
+)
+def test_an_address_with_a_line_break_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="url must not have blanks, line breaks or control characters"):
+        agent(url)
+
+
 async def test_an_answer_in_several_layers_of_encoding_is_refused_before_it_is_unpacked() -> None:
     # What follows the end of the last layer yields nothing, so no limit on a message's size sees it.
     packed = gzip.compress(gzip.compress(b"{}") + b"\0" * 5_000_000)

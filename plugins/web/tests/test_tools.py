@@ -244,3 +244,10 @@ async def test_models_that_need_examples_are_shown_one_over_the_tools_that_there
         assert str(url) in searched.result
     else:
         assert str(url) in read.user
+
+
+@pytest.mark.parametrize("name", ["locus\r\nHost: evil.example", "locus\n", "a\x00b", "caf\u00e9", "", " "])
+def test_a_user_agent_with_a_line_break_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="user_agent must be printable ASCII, without line breaks, got"):
+        WebSettings(user_agent=name)
+    assert WebSettings(user_agent="locus/1.0 (me@example.org)").user_agent

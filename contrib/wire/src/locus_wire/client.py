@@ -22,6 +22,7 @@ from locus.core.errors import ConfigError, ModelError
 from locus_wire.bodies import json_value
 from locus_wire.errors import ConnectionLost, TooLate, Unreachable
 from locus_wire.failures import bad_answer, drop_secrets, read_error, request_id, shorten, status_error, stream_error
+from locus_wire.headers import find_header_fault
 from locus_wire.keys import Key, hide_secrets
 from locus_wire.pools import Pools, Session
 from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, headers_of, open_body
@@ -89,7 +90,7 @@ class Endpoint:
         connections: the most at a time in one event loop.
 
     Raises:
-        ConfigError: ``base_url`` is not an http or https address, or has a query.
+        ConfigError: ``base_url`` is not an http or https address, or has a query; a header cannot be sent.
     """
 
     provider: str
@@ -117,6 +118,9 @@ class Endpoint:
                 f"base_url of {self.provider} is {_redact(self.base_url)!r} with a '?' or a '#' behind it; leave out "
                 "what follows: paths are put behind a base_url"
             )
+        for name, value in self.headers.items():
+            if fault := find_header_fault(name, value):
+                raise ConfigError(f"{self.provider}: {fault}")
 
     @classmethod
     def with_key(cls, key: Key, base_url: str, *, header: str = "authorization", scheme: str = "Bearer ") -> Endpoint:

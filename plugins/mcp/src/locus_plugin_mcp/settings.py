@@ -14,6 +14,7 @@ from locus.core import FrozenDict
 from locus.core.labels import Reads
 from locus.plugins import Secret, redact
 from locus_kit.validators import integer, optional, seconds
+from locus_wire.headers import find_header_fault
 
 __all__ = ["HeaderUnusable", "McpSettings", "ServerSettings", "ToolLabels", "check_header"]
 
@@ -51,10 +52,8 @@ def check_header(name: str, value: str) -> None:
     Raises:
         HeaderUnusable: it has letters that no header may have.
     """
-    if not (name.isascii() and value.isascii() and value.isprintable()):
-        raise HeaderUnusable(
-            f"the value of the header {name!r} must be printable ASCII, without line breaks or accented letters"
-        )
+    if fault := find_header_fault(name, value):
+        raise HeaderUnusable(fault)
 
 
 def _servers(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
@@ -150,6 +149,8 @@ class ServerSettings:
                 raise ValueError("args, env, cwd and the type stdio need a command, not a url")
             if not self.url.startswith(("http://", "https://")):
                 raise ValueError("url must start with http:// or https://")
+            if not self.url.isprintable() or any(map(str.isspace, self.url)):
+                raise ValueError("url must not have blanks, line breaks or control characters")
 
 
 @frozen(kw_only=True)

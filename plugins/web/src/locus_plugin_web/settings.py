@@ -8,6 +8,7 @@ from attrs import Attribute, field, frozen
 
 from locus_kit.validators import integer, optional, seconds, strings, to_tuple
 from locus_plugin_web.engines import SearchEngine, SearxngEngine
+from locus_wire.headers import find_header_fault
 
 __all__ = ["WebSettings"]
 
@@ -28,6 +29,11 @@ def _check_search(_: object, attribute: Attribute[object], value: object) -> Non
         raise TypeError(f"{attribute.name} must be 'searxng:URL' or a SearchEngine, got {value!r:.100}")
 
 
+def _check_agent(_: object, attribute: Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not value.strip() or find_header_fault("user-agent", value):
+        raise ValueError(f"{attribute.name} must be printable ASCII, without line breaks, got {value!r:.100}")
+
+
 @frozen(kw_only=True)
 class WebSettings:
     """What may be fetched, how much of it, and where to search.
@@ -45,7 +51,7 @@ class WebSettings:
         user_agent: what the plugin calls itself; ``robots.txt`` finds it by the name ``locus``.
 
     Raises:
-        ValueError: a number is out of range, or a host or a search cannot be understood.
+        ValueError: a number is out of range, a host or a search cannot be understood, or `user_agent` cannot be sent.
     """
 
     search: str | SearchEngine | None = field(default=None, validator=optional(_check_search))
@@ -55,4 +61,4 @@ class WebSettings:
     page_chars: int = field(default=20_000, validator=integer(200))
     results: int = field(default=5, validator=integer(1, 20))
     robots: bool = True
-    user_agent: str = "locus"
+    user_agent: str = field(default="locus", validator=_check_agent)
