@@ -38,7 +38,7 @@ def without(
     """Makes what runs a command line in this process, as if some of the plugins were not installed."""
     every = {
         "approval", "cli", "conversation", "deepagent", "filesystem", "instructions", "provenance", "shell", "signals",
-        "sqlite", "subagents", "todos", "web",
+        "sqlite", "subagents", "timetravel", "todos", "web",
     }  # fmt: skip
     return lambda *missing: run_in_process(here, capsys, monkeypatch, every - set(missing))
 

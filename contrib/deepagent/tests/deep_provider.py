@@ -52,6 +52,33 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
         call("write_file", path="/second.txt", contents="2"),
         "Both are there.",
     ],
+    "drafts": [
+        call("write_todos", todos_json=_todos("in_progress", "pending")),
+        call("write_file", path="/notes.md", contents="first\n"),
+        call("write_file", path="/plan.md", contents="one\ntwo\n"),
+        "Drafted.",
+    ],
+    # After the four answers of "drafts": a script goes on at the number of answers that there were.
+    "changes": [
+        call("write_file", path="/new/file.txt", contents="new"),
+        call("task", subagent_type="general-purpose", description="Write it."),
+        "Changed.",
+        "",
+        call("write_todos", todos_json=_todos("completed", "completed")),
+        call("write_file", path="/notes.md", contents="second\n"),
+        call("edit_file", path="/notes.md", old_str="second", new_str="third"),
+        call("edit_file", path="/plan.md", old_str="two", new_str="three"),
+    ],
+    "child of changes": [
+        call("write_file", path="/notes.md", contents="of the child\n"),
+        call("write_file", path="/child.txt", contents="c"),
+        "Written.",
+    ],
+    "side by side": [
+        [call("write_file", path="/notes.md", contents=f"{n}\n") for n in range(3)],
+        "Written.",
+    ],
+    "reads todos": [call("read_todos"), "Read."],
     "silent": [never],
     "told": [_seen],
 }

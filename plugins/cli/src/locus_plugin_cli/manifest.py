@@ -14,6 +14,7 @@ _OFFERED = {
     "make_agent": "commands.threads.base",
     "one_line": "text",
     "open_journals": "commands.threads.base",
+    "open_thread": "commands.turn",
     "parse_answers": "approval_prompt",
     "pass_on": "commands.threads.base",
     "print_json": "output",

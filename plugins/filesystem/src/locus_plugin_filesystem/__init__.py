@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from locus_plugin_filesystem.state import StateBackend
     from locus_plugin_filesystem.store import StoreBackend
     from locus_plugin_filesystem.tools import as_backend, make_filesystem_tools
+    from locus_plugin_filesystem.versions import VersionedFiles, digest_of
 
 __all__ = [
     "AsyncStoreFiles",
@@ -28,7 +29,9 @@ __all__ = [
     "StateBackend",
     "StoreBackend",
     "StoreFiles",
+    "VersionedFiles",
     "as_backend",
+    "digest_of",
     "make_filesystem_tools",
 ]
 
@@ -44,5 +47,6 @@ __getattr__, __dir__ = exports(
         "locus_plugin_filesystem.state": ("StateBackend",),
         "locus_plugin_filesystem.store": ("StoreBackend",),
         "locus_plugin_filesystem.tools": ("as_backend", "make_filesystem_tools"),
+        "locus_plugin_filesystem.versions": ("VersionedFiles", "digest_of"),
     },
 )

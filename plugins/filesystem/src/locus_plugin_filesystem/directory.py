@@ -21,7 +21,7 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None
 
-__all__ = ["FilesystemBackend"]
+__all__ = ["FilesystemBackend", "read_content"]
 
 #: Bytes of a file that `edit` and `grep` read.
 _LARGEST = 50_000_000
@@ -91,7 +91,7 @@ class FilesystemBackend:
         """
         path = virtual_path(path)
         with self._root.file(path) as (fd, _), reading(path):
-            data = _content(fd, max(offset, 0) + limit if limit > 0 else None)
+            data = read_content(fd, max(offset, 0) + limit if limit > 0 else None)
         if data is None:
             raise BackendError("too_large", f"{path}: the lines are not within its first {_LARGEST:,} bytes")
         return number_lines(decode(data), offset, limit)
@@ -109,7 +109,7 @@ class FilesystemBackend:
             pass  # before parents would be made
         with self._place(path) as (directory, name):
             with self._root.file(path) as (fd, found), reading(path):
-                data = _content(fd)
+                data = read_content(fd)
             if data is None:
                 raise BackendError("too_large", f"{path} has more than {_LARGEST:,} bytes")
             changed = encode(replace_once(decode(data), old, new, path))
@@ -237,7 +237,7 @@ class FilesystemBackend:
                 continue
             data = None
             with contextlib.suppress(BackendError, OSError), self._root.file(entry.path) as (fd, _):
-                data = _content(fd)  # nothing where it vanished, or may not be read
+                data = read_content(fd)  # nothing where it vanished, or may not be read
             if data is not None:
                 matches += search.matches(entry.shown, data, MAX_MATCHES - len(matches), deadline.check)
             if len(matches) >= MAX_MATCHES:
@@ -254,7 +254,7 @@ def _lock(directory: int) -> Iterator[None]:
     yield
 
 
-def _content(fd: int, lines: int | None = None) -> bytes | None:
+def read_content(fd: int, lines: int | None = None) -> bytes | None:
     """A file, by what is read and not by what it says of its size; None where that is too much.
 
     Args:

@@ -8,6 +8,7 @@ import click
 
 from locus.plugin import Lazy
 from locus_deepagent.command.recipe import DeepRecipe
+from locus_deepagent.command.undo_task import is_undo, undo_turn
 
 __all__ = ["deep"]
 
@@ -67,11 +68,16 @@ def deep(
     locus deep "What changed in HTTP/3? Write report.md." --web
     locus deep "Fix the typing errors." --dir . --approve write_file,edit_file,execute
     locus deep --continue
+    locus deep /undo
 
     It reads and writes the files of FOLDER and no others, without a question; before it changes an AGENTS.md or what is
     in .git, it asks. Before a command runs (--shell), it asks, unless --approve says otherwise: answer allow, reject
     (and why), edit (and how), or always. After it has read a page, provenance asks about targets that are not yours.
     The AGENTS.md of FOLDER, and those above it in the repository, tell it how work is done there.
+
+    The TASK /undo takes back the last turn of the newest conversation of the current folder, or of --thread ID: files,
+    todos and what was said are as before it. What commands and other tools did is not taken back. Where a file was
+    changed since, nothing is; "/undo keep" leaves such files as they are, and takes back the rest.
 
     Ctrl-C ends the run at the next safe point, twice ends it at once. A run that was interrupted or killed goes on with
     --continue (the newest of the current folder) or --thread ID, without TASK; what it had done is not done again. With
@@ -81,5 +87,7 @@ def deep(
     3 it waits for an answer; 130 Ctrl-C; 141 the reader of the output went away.
     """  # noqa: D301  click reads the character
     recipe = DeepRecipe(folder=folder, web=web, shell=shell, approve=approve)
+    if is_undo(words):
+        return undo_turn(ctx, recipe, words, given)
     code: int = cli.take_turn(ctx, recipe, words, given)
     return code

@@ -15,9 +15,10 @@ from locus.core.errors import ConfigError, closest
 from locus.models import Model
 from locus.plugins import Catalogue, Layer, load, plugin_settings
 from locus.tools import ToolRegistry
+from locus_deepagent.command.records import WriteRecords
 from locus_deepagent.factory import create_deepagent
 from locus_kit.tool_names import make_optional
-from locus_plugin_filesystem import FilesystemBackend, make_filesystem_tools
+from locus_plugin_filesystem import FilesystemBackend, VersionedFiles, make_filesystem_tools
 from locus_plugin_subagents import general_purpose
 
 __all__ = ["DeepRecipe"]
@@ -156,6 +157,7 @@ class DeepRecipe:
             provenance=False,  # the configuration decides: the command line switches it on
             config=_with_writes(config),
             catalogue=catalogue,
+            hooks=[WriteRecords(VersionedFiles(folder, links=False)), *options.pop("hooks", ())],
             **parts,
             **options,
         )

@@ -3,18 +3,71 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import click
+from attrs import evolve, frozen
 
+from locus.core.state import AgentState
 from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.continuing import choose_thread
+from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.one_turn import Shown, resume_thread, run_turn
 from locus_plugin_cli.options import AgentOptions
+from locus_plugin_cli.project import Project
 from locus_plugin_cli.prompt_input import read_prompt
 from locus_plugin_cli.recipe import Recipe
+from locus_plugin_cli.saved_options import restore_options
+from locus_plugin_cli.thread_store import choose_store
 
-__all__ = ["take_turn"]
+#: What is about the output of a turn.
+_SHOWN: Final = ("answers", "as_json", "quiet")
+
+__all__ = ["OpenThread", "open_thread", "take_turn"]
+
+
+@frozen
+class OpenThread:
+    """A thread of a recipe, with the store that it is in.
+
+    Args:
+        journals: the store.
+        thread: its id.
+        recipe: with what the thread remembers, as far as this user's command wrote it.
+        state: of the thread.
+    """
+
+    journals: Journals
+    thread: str
+    recipe: Any
+    state: AgentState
+
+
+@contextmanager
+def open_thread(ctx: click.Context, recipe: Recipe, given: Mapping[str, Any]) -> Iterator[OpenThread]:
+    """The thread that ``--thread`` names, or the newest of the current folder.
+
+    Args:
+        ctx: the command's.
+        recipe: of the command that the thread belongs to.
+        given: the values of `turn_parameters`.
+
+    Raises:
+        ConfigError: no store is configured, or the thread belongs to another command.
+        NothingToResume: there is no such thread.
+    """
+    made = {name: value for name, value in given.items() if name not in _SHOWN}
+    options = AgentOptions(**made, recipe=recipe)
+    options = evolve(options, newest=options.thread is None)
+    common = ctx.ensure_object(CommonOptions)
+    with Journals(choose_store(options.checkpointer, Project.of(common), needed=True, writes=False)) as journals:
+        options = choose_thread(journals, options)
+        thread = options.thread or ""
+        state = journals.found(thread).state
+        restored, _ = restore_options(state, options, common)
+        yield OpenThread(journals, thread, restored.recipe, state)
 
 
 def take_turn(ctx: click.Context, recipe: Recipe, words: Sequence[str], given: Mapping[str, Any]) -> int:
