@@ -41,6 +41,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     SearchResult,
     SentRequest,
     StoreFeatures,
+    WorkerProcess,
     WorkflowContract,
     needs,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "TemporaryPlugins",
     "ToyEngine",
     "Turn",
+    "WorkerProcess",
     "WorkflowContract",
     "assert_valid_history",
     "assert_valid_request",

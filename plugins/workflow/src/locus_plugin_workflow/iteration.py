@@ -113,7 +113,8 @@ class Iteration:
                     await journal.begin()
                 reason = f"cancelled: {signal.body.reason}" if signal.body.reason else "cancelled"
                 end = Fail(reason, is_permanent=True)
-                await self._move(journal, record, settle(journal.state, record.definition, end, self._now))
+                cancelled = settle(journal.state, record.definition, end, self._now, reason="cancelled")
+                await self._move(journal, record, cancelled)
             elif isinstance(signal.body, Submitted) and state.status == "failed":
                 await self.reopen_run(record.run_id)
                 await journal.reopen(state.reopen())
@@ -134,7 +135,8 @@ class Iteration:
             return None
         if state.status == "running" and state.deliveries >= self.max_attempts:
             error = f"{state.deliveries} workers in a row died or fell silent in iteration {state.iteration}"
-            await self._move(journal, record, settle(state, step, Fail(error), now, reason="dead_letter", luck=0.0))
+            end = Fail(error, is_permanent=True)
+            await self._move(journal, record, settle(state, step, end, now, reason="dead_letter"))
             return None
         if state.not_before is not None and state.not_before > now:
             return None

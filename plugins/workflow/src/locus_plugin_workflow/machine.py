@@ -41,7 +41,7 @@ StepStatus: TypeAlias = Literal["queued", "running", "continue", "completed", "f
 
 #: Why a step is as it is, where its status alone does not say so.
 Reason: TypeAlias = Literal[
-    "", "error", "permanent", "timeout", "max_iterations", "max_duration", "no_verdict", "dead_letter"
+    "", "error", "permanent", "timeout", "max_iterations", "max_duration", "no_verdict", "dead_letter", "cancelled"
 ]
 
 #: The statuses that nothing follows.
@@ -198,7 +198,7 @@ def settle(
         return _become(state, "completed", output=verdict.output, error="", reason="", started=None)
     if isinstance(verdict, Fail):
         if verdict.is_permanent:
-            return _become(state, "failed", error=verdict.error, reason="permanent")
+            return _become(state, "failed", error=verdict.error, reason="permanent" if reason == "error" else reason)
         return _fail_attempt(state, step, now, verdict.error, reason, luck)
     assert isinstance(verdict, Continue)
     if step.config is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from locus_testkit.contracts._worker_process import WorkerProcess
 from locus_testkit.contracts.backend import BackendContract, BackendFeatures, FileStoreContract
 from locus_testkit.contracts.base import Contract, ContractBroken
 from locus_testkit.contracts.features import FeatureUnknown, needs
@@ -31,6 +32,7 @@ __all__ = [
     "SearchResult",
     "SentRequest",
     "StoreFeatures",
+    "WorkerProcess",
     "WorkflowContract",
     "needs",
 ]

@@ -29,9 +29,6 @@ __all__ = ["WorkflowContract"]
 
 workflows: Any = Lazy("locus.workflow")
 
-#: Seconds within which any workflow of these tests has ended, on the slowest machine.
-_PATIENCE = 60
-
 #: How often a workflow of these tests is gone on with; more than any of them needs.
 _LIVES = 6
 
@@ -49,6 +46,9 @@ class WorkflowContract(Contract):
 
     #: Kills at every which write; stores that are slow to open may leave some out of a quick run.
     stride = 1
+
+    #: Seconds within which any workflow of these tests has ended, on the slowest machine.
+    patience = 60.0
 
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[QueueStore]:
         """A store for one test, empty.
@@ -318,7 +318,7 @@ class WorkflowContract(Contract):
         assert at > 10
 
     async def _outlive(self, process: WorkerProcess, definition: Any, **options: Any) -> Any:
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(self.patience):
             for _ in range(_LIVES):
                 try:
                     await workflows.start(process, definition, "hello", run_id="run")
@@ -335,12 +335,12 @@ class WorkflowContract(Contract):
         raise AssertionError(f"the run does not end; it is {run}")
 
     async def _run(self, process: Any, definition: Any, *, run_id: str = "run", given: Any = None) -> Any:
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(self.patience):
             return await self.make_worker(process).run_workflow(definition, given, run_id=run_id)
 
     async def _finish(self, store: Any, definition: Any, *, until: str = "") -> Any:
         """Go on with a run until it has ended, or is what is said."""
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(self.patience):
             async with self.make_worker(store, workflows=definition).at_work():
                 while True:
                     run = await workflows.show(store, "run")
