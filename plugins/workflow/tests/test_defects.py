@@ -15,7 +15,7 @@ import pytest
 
 from locus.core.journal import Transition
 from locus.journal import MemoryStore
-from locus_plugin_workflow import RetryPolicy, Worker, Workflow, WorkflowDef, show, start
+from locus_plugin_workflow import RetryPolicy, Worker, Workflow, WorkflowDef, cancel, retry, show, start
 from locus_plugin_workflow.iteration import Iteration
 from locus_plugin_workflow.machine import settle
 from locus_plugin_workflow.verdicts import Continue
@@ -281,3 +281,31 @@ async def test_worker_that_leaves_is_not_one_that_died() -> None:
 
     assert (await show(store, "r")).status == "completed"
     assert len(entered) == 9
+
+
+# -- runs that are cancelled --------------------------------------------------------------------------
+
+
+async def test_run_is_cancelled_with_its_open_steps_and_can_be_begun_again() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+
+    async def handler(ctx: Any) -> Any:
+        return ctx.complete("done") if ctx.iteration == 2 else ctx.continue_()
+
+    definition = loop(handler, 5, loop_delay=60)
+    await start(store, definition, run_id="r")
+    await Worker(store, definition, clock=clock).run(until_idle=True)
+    assert await cancel(store, "r", "not needed")
+    await Worker(store, definition, clock=clock).run(until_idle=True)
+
+    run = await show(store, "r")
+    assert (run.status, run.error) == ("failed", "cancelled: not needed")
+    assert (run.steps["s"].status, run.steps["s"].reason, run.steps["s"].iteration) == ("failed", "cancelled", 1)
+    assert not await cancel(store, "r")
+
+    await retry(store, "r", "s")
+    for _ in range(3):
+        await Worker(store, definition, clock=clock).run(until_idle=True)
+        clock.advance(60)
+    assert (await show(store, "r")).output == "done"

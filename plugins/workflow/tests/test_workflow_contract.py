@@ -13,8 +13,7 @@ from attrs import evolve
 
 from locus.core.journal import Body, Outcome
 from locus.journal import Appended, Claim, MemoryStore, Offer, QueueStore
-from locus_plugin_workflow import RetryPolicy, StepState
-from locus_plugin_workflow import iteration as iterations
+from locus_plugin_workflow import RetryPolicy, StepState, iteration, machine
 from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.runs import Runs
 from locus_testkit import WorkflowContract
@@ -69,12 +68,12 @@ class AcksFirst(MemoryStore):
 
 
 def change_settle(patch: Patch, change: Callable[[StepState, StepState], StepState]) -> None:
-    right = iterations.settle
+    right = machine.settle
 
     def settle(state: StepState, *arguments: Any, **options: Any) -> StepState:
         return change(state, right(state, *arguments, **options))
 
-    patch.setattr(iterations, "settle", settle)
+    patch.setattr(iteration, "settle", settle)
 
 
 def drop_the_output(patch: Patch) -> None:
@@ -86,22 +85,22 @@ def forget_the_delay(patch: Patch) -> None:
 
 
 def ignore_the_policy(patch: Patch) -> None:
-    right = iterations.settle
+    right = machine.settle
     patch.setattr(
-        iterations,
+        iteration,
         "settle",
         lambda state, step, *rest, **options: right(state, evolve(step, retry=RetryPolicy()), *rest, **options),
     )
 
 
 def count_from_one(patch: Patch) -> None:
-    right = iterations.settle
+    right = machine.settle
 
     def settle(state: StepState, step: Any, *rest: Any, **options: Any) -> StepState:
         config = step.config and evolve(step.config, max_iterations=step.config.max_iterations + 1)
         return right(state, evolve(step, config=config), *rest, **options)
 
-    patch.setattr(iterations, "settle", settle)
+    patch.setattr(iteration, "settle", settle)
 
 
 def number_nothing(patch: Patch) -> None:

@@ -18,8 +18,8 @@ from locus.core.messages import Message, Role
 from locus.journal import QueueStore, Signal
 from locus_plugin_workflow.definition import WorkflowDef
 from locus_plugin_workflow.errors import StepEnded
-from locus_plugin_workflow.journal import first_entries, read_run, read_step, step_thread
 from locus_plugin_workflow.machine import StepState
+from locus_plugin_workflow.records import first_entries, read_run, read_step, step_thread
 from locus_plugin_workflow.runs import RUNS
 
 __all__ = ["WorkflowRun", "cancel", "retry", "show", "start", "wait"]
@@ -179,21 +179,22 @@ async def retry(store: Any, run_id: str, step: str) -> None:
     await store.signal(step_thread(run_id, step), Signal(body=body, id=f"retry:{uuid4()}"))
 
 
-async def cancel(store: Any, run_id: str, reason: str = "") -> int:
-    """Have the steps of a run fail that have not ended; one that is under way fails when its iteration is over.
+async def cancel(store: Any, run_id: str, reason: str = "") -> bool:
+    """Have a run fail, and its steps that have not ended; a step that is under way fails when its iteration is over.
+
+    The next worker does it.
 
     Returns:
-        How many steps that concerns.
+        False where the run has ended already.
 
     Raises:
         JournalError: the run does not exist.
     """
-    run = await show(store, run_id)
-    open_steps = [name for name, state in run.steps.items() if not state.is_final]
-    for name in open_steps:
-        body = Cancelled(run_id=run_id, reason=reason)
-        await store.signal(step_thread(run_id, name), Signal(body=body, id=f"cancel:{uuid4()}"))
-    return len(open_steps)
+    if (await show(store, run_id)).has_ended:
+        return False
+    body = Cancelled(run_id=run_id, reason=reason)
+    await store.signal(run_id, Signal(body=body, id=f"cancel:{uuid4()}"))
+    return True
 
 
 def check_store(store: Any) -> None:

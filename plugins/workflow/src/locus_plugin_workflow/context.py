@@ -19,8 +19,9 @@ from locus.core import thaw
 from locus.core.journal import STEP, Outcome, Policy, StepId
 from locus_plugin_workflow.definition import StepDef
 from locus_plugin_workflow.errors import ConflictingVerdicts, WorkflowError
-from locus_plugin_workflow.journal import StepJournal, StepRecord
+from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.payload import TaskPayload
+from locus_plugin_workflow.records import StepRecord
 from locus_plugin_workflow.verdicts import Complete, Continue, Fail, Verdict
 
 __all__ = ["Suspended", "SyncTaskContext", "TaskContext"]

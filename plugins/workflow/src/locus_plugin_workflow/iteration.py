@@ -26,9 +26,10 @@ from locus_plugin_workflow.context import Suspended, SyncTaskContext, TaskContex
 from locus_plugin_workflow.errors import NoVerdict
 from locus_plugin_workflow.events import Observers, StepEvent, StepEventKind
 from locus_plugin_workflow.handlers import call_handler, is_async
-from locus_plugin_workflow.journal import StepJournal, StepRecord
+from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.machine import Reason, StepState, deadline, expire, over_time, settle
 from locus_plugin_workflow.payload import TaskPayload
+from locus_plugin_workflow.records import StepRecord
 from locus_plugin_workflow.verdicts import Continue, Fail, Verdict
 
 __all__ = ["Iteration"]
@@ -120,7 +121,7 @@ class Iteration:
                 await journal.reopen(state.reopen())
                 await self._tell(record, journal.state, "step.queued")
         if signals:
-            await self.store.forget_signals(journal.host.claim, signals[-1].n)
+            await self.store.forget_signals(journal.host.claim, [signal.n for signal in signals])
 
     @property
     def _now(self) -> datetime:
@@ -135,8 +136,8 @@ class Iteration:
             return None
         if state.status == "running" and state.deliveries >= self.max_attempts:
             error = f"{state.deliveries} workers in a row died or fell silent in iteration {state.iteration}"
-            end = Fail(error, is_permanent=True)
-            await self._move(journal, record, settle(state, step, end, now, reason="dead_letter"))
+            death = Fail(error, is_permanent=True)
+            await self._move(journal, record, settle(state, step, death, now, reason="dead_letter"))
             return None
         if state.not_before is not None and state.not_before > now:
             return None

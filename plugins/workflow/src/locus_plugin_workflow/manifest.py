@@ -42,5 +42,6 @@ plugin = Plugin(
     name="workflow",
     api=(1, 0),
     summary="Runs durable workflows of agent-loop steps over any store that is a queue.",
+    provides={"commands": "locus_plugin_workflow.commands.registration"},
     compat_paths={f"locus.workflow:{name}": f"locus_plugin_workflow.{home}:{name}" for name, home in _NAMES.items()},
 )

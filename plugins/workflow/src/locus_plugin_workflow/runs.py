@@ -11,19 +11,13 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from locus.journal import Effects
+from locus.core.journal import Cancelled
+from locus.journal import Effects, Signal
 from locus_plugin_workflow.definition import StepDef
-from locus_plugin_workflow.events import Observers, StepEvent
-from locus_plugin_workflow.journal import (
-    RunRecord,
-    StepJournal,
-    StepRecord,
-    first_entries,
-    read_run,
-    read_step,
-    step_thread,
-)
+from locus_plugin_workflow.events import Observers, StepEvent, StepEventKind
+from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.machine import StepState
+from locus_plugin_workflow.records import RunRecord, StepRecord, first_entries, read_run, read_step, step_thread
 
 __all__ = ["RUNS", "Runs", "queue_of"]
 
@@ -53,11 +47,35 @@ class Runs:
     observers: Observers
 
     async def begin(self, run_id: str) -> None:
-        """Submit the first steps of a run."""
+        """Submit the first steps of a run, or cancel it where that was asked for.
+
+        Raises:
+            ThreadBusy: another worker writes to the run: try again later.
+        """
+        for signal in await self.store.signals(run_id):
+            if isinstance(signal.body, Cancelled):
+                await self._cancel(run_id, signal)
         run = await read_run(self.store, run_id)
         if run is not None and not run.state.is_final:
             for step in run.definition.roots:
                 await self._submit(run, step, run.state.input)
+
+    async def _cancel(self, run_id: str, signal: Signal) -> None:
+        """Have the steps of a run fail, and the run."""
+        run = await read_run(self.store, run_id)
+        for step in () if run is None else run.definition.steps:
+            # Under one id: a crash before the signal is forgotten sends none of these twice.
+            await self.store.signal(step_thread(run_id, step.name), Signal(body=signal.body, id=signal.id))
+        journal = await StepJournal.open(self.store, run_id, self.worker, self.effects)
+        try:
+            if not journal.state.is_final:
+                reason = getattr(signal.body, "reason", "")
+                error = f"cancelled: {reason}" if reason else "cancelled"
+                await journal.move(evolve(journal.state, status="failed", error=error, reason="cancelled"))
+                await self._tell("run.failed", journal.record, journal.state)
+            await self.store.forget_signals(journal.host.claim, [signal.n])
+        finally:
+            await journal.release()
 
     async def follow(self, step: StepRecord, state: StepState) -> None:
         """Do what follows the end of a step.
@@ -140,9 +158,12 @@ class Runs:
             await journal.move(state)
         finally:
             await journal.release()
+        await self._tell("run.completed" if status == "completed" else "run.failed", run, state)
+
+    async def _tell(self, kind: StepEventKind, run: Any, state: StepState) -> None:
         await self.observers.emit(
             StepEvent(
-                type="run.completed" if status == "completed" else "run.failed",
+                type=kind,
                 run_id=run.run_id,
                 workflow=run.definition.name,
                 at=self.effects.now(),

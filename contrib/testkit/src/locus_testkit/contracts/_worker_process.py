@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -84,9 +84,9 @@ class WorkerProcess(CrashingStore):
         found: tuple[Signal, ...] = await self._queue.signals(thread_id)
         return found
 
-    async def forget_signals(self, claim: Claim, n: int) -> bool:
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
         """Forget signals, or die."""
-        return await self._write(lambda: self._queue.forget_signals(claim, n), ())
+        return await self._write(lambda: self._queue.forget_signals(claim, numbers), ())
 
     async def depth(self, queue: str) -> QueueDepth:
         """What is in a queue."""

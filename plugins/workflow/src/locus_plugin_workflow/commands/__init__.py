@@ -1,0 +1,1 @@
+"""``locus workflow``; nothing here is imported by programs that use the library."""

@@ -1,0 +1,260 @@
+"""``locus workflow start``, ``work``, ``show``, ``retry`` and ``cancel``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from locus.core import decode_data, encode_data, freeze
+from locus.core.errors import InputError
+from locus.plugin import Lazy
+from locus_plugin_workflow import client
+from locus_plugin_workflow.client import WorkflowRun, check_store
+from locus_plugin_workflow.commands.programs import load_workflow
+from locus_plugin_workflow.events import StepEvent
+from locus_plugin_workflow.worker import Worker
+
+__all__ = ["workflow"]
+
+#: The command line is another distribution, which is there when a command is called.
+cli: Any = Lazy("locus.cli")
+
+
+def _claim_output(ctx: click.Context, param: click.Parameter, value: object) -> object:
+    return cli.claim_output(ctx, param, value)
+
+
+_as_json: Callable[[Callable[..., int]], Callable[..., int]] = click.option(
+    "--json", "as_json", is_flag=True, callback=_claim_output, help="As JSON."
+)
+
+
+class StoreCommand(click.Command):
+    """A command with ``--checkpointer``, which its function gets, and the options that every command has."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own parameters, those that it shares with other commands, and ``--help``."""
+        found = super().get_params(ctx)
+        own = len(self.params)
+        return [*found[:own], *cli.thread_parameters(), *found[own:]]
+
+
+@contextmanager
+def _open_store(ctx: click.Context, checkpointer: str | None, *, writes: bool = False) -> Iterator[Any]:
+    with cli.open_journals(ctx, checkpointer, writes=writes) as journals:
+        check_store(journals.store)
+        yield journals
+
+
+workflow = click.Group("workflow", help="Start, work on, show, retry and cancel runs of workflows.")
+
+
+@workflow.command(cls=StoreCommand, short_help="Start a run for workers to take; prints its id.")
+@click.argument("source", metavar="MODULE:NAME")
+@click.option("--input", "given", metavar="JSON|@FILE", default="null", help="The input of the first steps.")
+@click.option("--id", "run_id", metavar="ID", help="The id of the run; started twice under one id, it is one run.")
+@_as_json
+@click.pass_context
+def start(
+    ctx: click.Context, *, source: str, given: str, run_id: str | None, as_json: bool, checkpointer: str | None
+) -> int:
+    """Start a run of a workflow of a program. Workers run it, now or when one is there.
+
+    \b
+    locus workflow start shop:review --input '{"pr": 17}'
+    locus workflow start shop.py:review --input @pr.json --id pr-17
+    locus workflow work shop:review
+
+    shop:review is the variable review of shop.py, or of the package shop: a Workflow, or what its build() gave.
+    """  # noqa: D301  click reads the character
+    definition = load_workflow(source)
+    value = _read_input(given)
+    with _open_store(ctx, checkpointer, writes=True) as journals:
+        made = journals.run(client.start(journals.store, definition, value, run_id=run_id))
+        if as_json:
+            cli.print_json({"run_id": made, "workflow": definition.name}, indent=None)
+            return 0
+        cli.print_text(f"{made}\n")
+        where = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
+        cli.say(f"a worker runs it: {shlex.join(['locus', 'workflow', 'work', source, *where])}")
+        cli.say(f"look at it: {shlex.join(['locus', 'workflow', 'show', made, *where])}")
+    return 0
+
+
+def _read_input(text: str) -> Any:
+    try:
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        return decode_data(json.loads(text))
+    except OSError as e:
+        raise InputError(f"--input: cannot read the file: {e}") from e
+    except ValueError as e:
+        raise InputError(f"--input: expected JSON, or @FILE with JSON, got {text!r:.80}: {e}") from e
+
+
+@workflow.command(cls=StoreCommand, short_help="Run steps of workflows, until Ctrl-C or SIGTERM.")
+@click.argument("sources", nargs=-1, required=True, metavar="MODULE:NAME...")
+@click.option("--slots", type=click.IntRange(min=1), default=4, show_default=True, help="How many dispatches at once.")
+@click.option("--until-idle", is_flag=True, help="Leave when nothing is ready and nothing is under way.")
+@_as_json
+@click.pass_context
+def work(
+    ctx: click.Context,
+    *,
+    sources: tuple[str, ...],
+    slots: int,
+    until_idle: bool,
+    as_json: bool,
+    checkpointer: str | None,
+) -> int:
+    """Run the steps of these workflows with the handlers that their programs give them. Prints a line an event.
+
+    Start as many as you like. Ctrl-C or SIGTERM: it takes no more, ends the iterations that are under way, and leaves;
+    a second Ctrl-C gives them back at once.
+    """
+    definitions = [load_workflow(source) for source in dict.fromkeys(sources)]
+    with _open_store(ctx, checkpointer, writes=True) as journals:
+        made = Worker(journals.store, definitions, slots=slots, hooks=[_print_json if as_json else _print_line])
+        if not as_json:
+            cli.say(f"{made.name}: {slots} slots, in {journals.kept.name}; Ctrl-C leaves")
+        journals.run(_work(made, until_idle=until_idle))
+    return 0
+
+
+async def _work(made: Worker, *, until_idle: bool) -> None:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    heard: list[int] = []
+
+    def leave() -> None:
+        heard.append(1)
+        if len(heard) > 1 and task is not None:
+            task.cancel()
+        made.drain()
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(leave)) for number in signals}
+    try:
+        await made.run(until_idle=until_idle)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_json(event: StepEvent) -> None:
+    cli.print_json(
+        {
+            "type": event.type,
+            "run_id": event.run_id,
+            "workflow": event.workflow,
+            "step": event.step,
+            "iteration": event.iteration,
+            "attempt": event.attempt,
+            "at": event.at.isoformat(),
+            "output": encode_data(event.output),
+            "error": event.error,
+            "reason": event.reason,
+        },
+        indent=None,
+    )
+
+
+def _print_line(event: StepEvent) -> None:
+    about = [event.run_id, event.step, f"iteration {event.iteration}" if event.step else "", event.error]
+    text = cli.one_line("  ".join(filter(None, about)))
+    cli.print_text(f"{event.at.astimezone():%H:%M:%S}  {event.type:<15} {text}\n")
+
+
+@workflow.command(cls=StoreCommand, short_help="Show a run and its steps.")
+@click.argument("run_id", metavar="RUN")
+@_as_json
+@click.pass_context
+def show(ctx: click.Context, *, run_id: str, as_json: bool, checkpointer: str | None) -> int:
+    """Show a run of a workflow, and how each of its steps is.
+
+    Exit status: 0 it is completed or goes on; 1 it has failed.
+    """
+    with _open_store(ctx, checkpointer) as journals:
+        found = journals.run(client.show(journals.store, run_id))
+    if as_json:
+        cli.print_json(_to_json(found))
+    else:
+        _print_run(found)
+    return int(found.status == "failed")
+
+
+def _to_json(run: WorkflowRun) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "workflow": run.workflow.name,
+        "status": run.status,
+        "input": encode_data(freeze(run.input)),
+        "output": encode_data(freeze(run.output)),
+        "error": run.error,
+        "steps": {
+            name: {
+                "status": state.status,
+                "iteration": state.iteration,
+                "attempt": state.attempt,
+                "not_before": state.not_before.isoformat() if state.not_before else None,
+                "output": encode_data(state.output),
+                "error": state.error,
+                "reason": state.reason,
+            }
+            for name, state in run.steps.items()
+        },
+    }
+
+
+def _print_run(run: WorkflowRun) -> None:
+    cli.print_text(f"{cli.one_line(run.workflow.name)}  {run.status}\n")
+    for step in run.workflow.steps:
+        state = run.steps.get(step.name)
+        if state is None:
+            cli.print_text(f"  {cli.one_line(step.name)}: waiting for {', '.join(step.depends_on) or 'a worker'}\n")
+            continue
+        most = f" of {step.config.max_iterations}" if step.config else ""
+        tried = f", attempt {state.attempt + 1}" if state.attempt else ""
+        why = f": {cli.one_line(state.error)}" if state.error else ""
+        cli.print_text(
+            f"  {cli.one_line(step.name)}: {state.status}, iteration {state.iteration + 1}{most}{tried}{why}\n"
+        )
+    if run.status == "completed":
+        cli.print_text(f"{json.dumps(encode_data(freeze(run.output)), ensure_ascii=False)}\n")
+    elif run.status == "failed":
+        failed = next((name for name, state in run.steps.items() if state.status == "failed"), "STEP")
+        cli.say(f"begin it again where it failed: {shlex.join(['locus', 'workflow', 'retry', run.run_id, failed])}")
+
+
+@workflow.command(cls=StoreCommand, short_help="Have a failed step begin again.")
+@click.argument("run_id", metavar="RUN")
+@click.argument("step", metavar="STEP")
+@click.pass_context
+def retry(ctx: click.Context, *, run_id: str, step: str, checkpointer: str | None) -> int:
+    """Have the failed step of a run begin again where it failed, with its checkpoint; the run goes on.
+
+    A step that a bound has ended gets that bound anew. A worker does it, now or when one is there.
+    """
+    with _open_store(ctx, checkpointer, writes=True) as journals:
+        journals.run(client.retry(journals.store, run_id, step))
+    cli.say(f"step {step!r} of {run_id} is begun again by the next worker")
+    return 0
+
+
+@workflow.command(cls=StoreCommand, short_help="Cancel a run.")
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", default="", metavar="TEXT", help="Why; recorded with each step.")
+@click.pass_context
+def cancel(ctx: click.Context, *, run_id: str, reason: str, checkpointer: str | None) -> int:
+    """Have a run fail, and its steps that have not ended; one that is under way fails when its iteration is over."""
+    with _open_store(ctx, checkpointer, writes=True) as journals:
+        is_open = journals.run(client.cancel(journals.store, run_id, reason))
+    cli.say(f"the next worker cancels {run_id}" if is_open else f"{run_id} has ended already")
+    return 0

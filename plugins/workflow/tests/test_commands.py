@@ -1,0 +1,94 @@
+"""``locus workflow``: start, work, show, retry, cancel."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugins.cli.tests.conftest import Locus
+
+
+@pytest.fixture
+def store(here: Path) -> tuple[str, str]:
+    """``--checkpointer`` and a store in memory, which the commands of a test share, and no other test has."""
+    return "--checkpointer", f"toy:{here.parent.name}"
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_run_is_started_worked_on_shown_and_begun_again(locus: Locus, store: tuple[str, str], here: Path) -> None:
+    (here / "pr.json").write_text('{"pr": 17}', encoding="utf-8")
+
+    started = locus("workflow", "start", "shop:wf", "--input", "@pr.json", "--id", "pr-17", *store)
+    assert (started.status, started.out) == (0, "pr-17\n")
+    assert f"locus workflow work shop:wf {' '.join(store)}" in started.err
+    shown = locus("workflow", "show", "pr-17", *store)
+    assert (shown.status, shown.out) == (
+        0,
+        "review  running\n  look: waiting for a worker\n  publish: waiting for look\n",
+    )
+
+    worked = locus("workflow", "work", "shop:wf", "--until-idle", *store)
+    assert worked.status == 0
+    assert "step.continue   pr-17 look iteration 0" in worked.out
+    assert "OSError: the printer is on fire" in worked.out
+
+    failed = locus("workflow", "show", "pr-17", *store)
+    assert failed.status == 1
+    assert "  look: completed, iteration 3 of 5\n" in failed.out
+    assert "  publish: failed, iteration 1: OSError: the printer is on fire\n" in failed.out
+    assert "locus workflow retry pr-17 publish" in failed.err
+
+    assert locus("workflow", "retry", "pr-17", "publish", *store).status == 0
+    again = rows(locus("workflow", "work", "shop:wf", "--until-idle", "--json", *store).out)
+    assert [each["type"] for each in again] == ["step.queued", "step.started", "step.completed", "run.completed"]
+    (done,) = [json.loads(locus("workflow", "show", "pr-17", "--json", *store).out)]
+    assert (done["status"], done["output"]) == ("completed", ["published", {"looked at": {"pr": 17}}])
+    assert done["steps"]["look"]["iteration"] == 2
+
+
+def test_run_that_is_started_twice_is_one(locus: Locus, store: tuple[str, str]) -> None:
+    for _ in range(2):
+        assert locus("workflow", "start", "shop.py:built", "--id", "r", *store).out == "r\n"
+
+    types = [each["type"] for each in rows(locus("workflow", "work", "shop:wf", "--until-idle", "--json", *store).out)]
+
+    assert types.count("run.failed") == 1
+
+
+def test_run_is_cancelled(locus: Locus, store: tuple[str, str]) -> None:
+    locus("workflow", "start", "shop:wf", "--id", "r", *store)
+    assert locus("workflow", "cancel", "r", "--reason", "no longer needed", *store).status == 0
+
+    locus("workflow", "work", "shop:wf", "--until-idle", *store)
+
+    done = json.loads(locus("workflow", "show", "r", "--json", *store).out)
+    assert (done["status"], done["error"], done["steps"]) == ("failed", "cancelled: no longer needed", {})
+    assert "r has ended already" in locus("workflow", "cancel", "r", *store).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("start", "shop:wff"), "shop has no workflow 'wff'; did you mean shop:wf?"),
+        (("start", "shop"), "expected MODULE:NAME, such as shop:review, or FILE.py:NAME, got 'shop'"),
+        (("start", "nothing:wf"), "nothing cannot be loaded: ModuleNotFoundError"),
+        (("start", "missing.py:wf"), "missing.py cannot be loaded: FileNotFoundError"),
+        (("start", "shop:wrong"), "workflow 'wrong' cannot be built: it has no steps"),
+        (("start", "shop:wf", "--input", "{"), "--input: expected JSON, or @FILE with JSON, got '{'"),
+        (("start", "shop:wf", "--input", "@missing.json"), "--input: cannot read the file"),
+        (("start", "shop:wf", "--id", "a/b"), "run_id: expected a text without '/', got 'a/b'"),
+        (("show", "nobody"), "run 'nobody' does not exist"),
+        (("retry", "nobody", "look"), "run 'nobody' does not exist"),
+    ],
+)
+def test_mistake_is_named(locus: Locus, store: tuple[str, str], arguments: tuple[str, ...], wanted: str) -> None:
+    done = locus("workflow", *arguments, *store)
+
+    assert done.status in (1, 2)
+    assert wanted in done.err
+    assert "Traceback" not in done.err
