@@ -57,6 +57,8 @@ SYSTEM = (
 RESULTS = 3
 #: So many that the page with instructions is among them.
 POISONED_RESULTS = 5
+#: Characters of a page at a time: as many as the workflow keeps of one as evidence.
+PAGE = 2_000
 #: What takes a row.
 Keep = Callable[[dict[str, Any]], None]
 
@@ -134,7 +136,7 @@ def totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def make_workflow(model: Any, address: str, *, results: int = RESULTS, checkpointer: Any = None) -> CompiledGraph:
     """The workflow, with the web tools of a site at ``host:port``."""
-    web = WebSettings(search=f"searxng:http://{address}", allow=(address,), results=results)
+    web = WebSettings(search=f"searxng:http://{address}", allow=(address,), results=results, page_chars=PAGE)
     return create_research_workflow(
         model=model, tools=make_web_tools(web), system_prompt=SYSTEM, checkpointer=checkpointer
     )

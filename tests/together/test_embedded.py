@@ -1,0 +1,202 @@
+"""Research and a deep agent on the embedded model, over real documents. No test here asserts a model's judgement.
+
+The documents are the pages about the chemical elements, and those topics of Python's reference that Python carries with
+it for `help`. Contexts are short, each model is loaded once, and decoding is greedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from locus import Agent, tool
+from locus.models import Model, ModelRequest, ModelResponse, OnChunk
+from locus_deepagent import create_deepagent, create_research_workflow
+from locus_deepagent.research.keys import (
+    KEY_CLAIMS,
+    KEY_EVIDENCE,
+    KEY_GROUNDING_FACTS,
+    KEY_GROUNDING_SCORE,
+    KEY_PROMPT,
+    KEY_REGENERATION_COUNT,
+    KEY_SUMMARY,
+)
+from locus_plugin_llamacpp.engine import close_all
+from locus_plugin_llamacpp.model import LlamaCppModel, make
+from locus_plugin_llamacpp.settings import LlamaCppSettings
+from locus_plugin_sqlite import SqliteStore
+from locus_plugin_subagents import SubAgentDef
+from locus_plugin_web import WebSettings, make_web_tools
+from locus_testkit.site import LocalSite, Page, element_pages
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+_TOPICS = ("assert", "break", "continue", "del", "global", "lambda", "pass", "return", "while", "with", "yield")
+FILE_TOOLS = {"edit_file", "glob", "grep", "ls", "read_file", "write_file"}
+_ADDRESS = re.compile(r"https?://[^\s<>\"')\]]+")
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """What a model answers does not depend on it, and the plugins' own tests run on both."""
+    return "asyncio"
+
+
+SETTINGS = LlamaCppSettings(n_ctx=4096, max_tokens=200, temperature=0.0, seed=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[LlamaCppModel]:
+    yield make("qwen2.5-coder-1.5b", SETTINGS)
+    close_all()
+
+
+@pytest.fixture(scope="module")
+def small_model() -> Iterator[LlamaCppModel]:
+    """For a prompt that is twice as long."""
+    yield make("qwen2.5-coder-0.5b", SETTINGS)
+    close_all()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[LocalSite]:
+    with LocalSite([*element_pages(), *(_page(topic, topics[topic]) for topic in _TOPICS)]) as made:
+        yield made
+
+
+def _page(topic: str, text: str) -> Page:
+    paragraphs = "".join(f"<p>{escape(each)}</p>" for each in text.split("\n\n"))
+    return Page(path=f"/reference/{topic}", title=f"Python: the {topic} statement", body=paragraphs)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who discovered gallium?",
+        "What is the density of lithium in g/cm³?",
+        "Which exception does the assert statement of Python raise?",
+    ],
+    ids=["name", "number", "reference"],
+)
+async def test_a_question_is_researched_and_what_is_cited_was_read(
+    question: str, model: LlamaCppModel, site: LocalSite
+) -> None:
+    site.received.clear()
+    web = WebSettings(search=f"searxng:{site.url}", allow=(site.address,), results=1, page_chars=400)
+    flow = create_research_workflow(
+        model=model, tools=make_web_tools(web), causal_inference=False, max_iterations=4, max_replans=0
+    )
+
+    result = await flow.run({KEY_PROMPT: question})
+
+    values, evidence = result.values, result.values[KEY_EVIDENCE]
+    assert str(result.stop_reason) == "GraphEnd"
+    assert any(path.startswith("/search") for path in site.paths)
+    cited = [number for claim in values[KEY_CLAIMS] for number in claim["evidence"]]
+    assert cited
+    assert set(cited) <= set(range(1, len(evidence) + 1))
+    assert {values[KEY_GROUNDING_FACTS][number - 1]["source"] for number in cited} & {"web_search", "fetch_url"}
+    assert {int(n) for n in re.findall(r"\[(\d+)\]", values[KEY_SUMMARY])} == set(cited)
+    assert all(address.rstrip(".,;") in "\n".join(evidence) for address in _ADDRESS.findall(values[KEY_SUMMARY]))
+    assert 0.0 <= values[KEY_GROUNDING_SCORE] <= 1.0
+    assert values.get(KEY_REGENERATION_COUNT, 0) <= 1
+
+
+@frozen
+class Found:
+    """What the deep agent submits."""
+
+    year: int
+
+
+_ASKED = "In which year was helium discovered?"
+
+
+@tool(
+    effect="pure",
+    examples=[{"user": _ASKED, "arguments": {"element": "helium"}, "result": "Helium was discovered in 1895."}],
+)
+def look_up(element: str) -> str:
+    """Look up a chemical element.
+
+    Args:
+        element: its name.
+    """
+    return f"{element.capitalize()} was discovered in 1875."
+
+
+@tool(
+    examples=[
+        {"user": _ASKED, "arguments": {"year": 1895}, "result": "submitted", "answer": "Helium was discovered in 1895."}
+    ]
+)
+def submit_research(year: int) -> str:
+    """Submit the year.
+
+    Args:
+        year: four digits.
+    """
+    return "submitted"
+
+
+class Seen:
+    """The model, and what it was asked.
+
+    Args:
+        model: the model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.requests: list[ModelRequest] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
+        self.requests.append(request)
+        return await self.model.complete(request, on_chunk)
+
+
+async def test_a_deep_agent_with_all_layers_works_to_its_end(small_model: LlamaCppModel, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Look things up before you submit.\n")
+    helper = SubAgentDef(name="helper", description="looks things up", system_prompt="You look things up.")
+    seen = Seen(small_model)
+    async with SqliteStore(tmp_path / "threads.db") as store:
+        agent: Agent[Any, Found] = create_deepagent(
+            model=seen,
+            tools=[look_up, submit_research],
+            system_prompt="You look a year up, then you submit it.",
+            output_schema=Found,
+            checkpointer=store,
+            enable_filesystem=True,
+            enable_todos=True,
+            memory_files=[tmp_path / "AGENTS.md"],
+            subagents=[helper],
+            summarize_after_messages=20,
+            max_iterations=3,
+            max_tokens=8_000,
+        )
+        result = await agent.run("In which year was gallium discovered?", thread_id="t")
+        kept = await store.peek("t")
+
+    (system, *_), offered = seen.requests[0].messages, {each.name for each in seen.requests[0].tools}
+    assert "Look things up before you submit." in system.text
+    assert offered >= {"look_up", "submit_research", "task", "write_todos", *FILE_TOOLS}
+    done = result.state.tool_executions
+    assert done
+    assert {each.tool_name for each in done} <= offered
+    assert result.iterations <= 3
+    assert kept is not None
+    submitted = [
+        each for each in result.state.tool_executions if each.tool_name == "submit_research" and each.succeeded
+    ]
+    assert (result.parsed is not None) is bool(submitted)
+    assert result.parsed is None or result.parsed == Found(submitted[-1].arguments["year"])
