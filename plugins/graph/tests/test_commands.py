@@ -24,6 +24,14 @@ def ask(values, ctx: NodeContext):
 graph = StateGraph(effect="pure").add_node("double", double).add_node("ask", ask)
 graph.add_edge(START, "double").add_edge("double", "ask").add_edge("ask", END)
 app = graph.compile(checkpointer="sqlite:flow.db", max_steps=7)
+def one(values, ctx: NodeContext):
+    return {"one": ctx.interrupt("One?")}
+
+def two(values, ctx: NodeContext):
+    return {"two": ctx.interrupt("Two?")}
+
+both = StateGraph(effect="pure").add_node(one).add_node(two).add_edge(START, "one", END).add_edge(START, "two", END)
+both = both.compile(checkpointer="sqlite:flow.db")
 bad = StateGraph().add_node("a", double).add_edge(START, "a")
 
 def shuffled(left, right):
@@ -89,6 +97,42 @@ def test_a_graph_is_run_asks_and_is_resumed(locus: Locus, flow: Path) -> None:
 
     done = locus("-p", "graph", "graph", "run", "flow.py:app", "--thread", "t", "--answer", "yes")
     assert (done.status, json.loads(done.out)) == (0, {"n": 8, "said": "yes"})
+
+
+def test_several_questions_are_answered_by_their_ids(locus: Locus, flow: Path) -> None:
+    asked = locus("-p", "graph", "graph", "run", "flow.py:both", "--thread", "t")
+    assert "asks: One? (--answer '0/node/0:one?0=TEXT')" in asked.err
+
+    start = ("-p", "graph", "graph", "run", "flow.py:both", "--thread", "t")
+    assert (
+        "expected ID=TEXT for each answer; open: 0/node/0:one?0, 0/node/1:two?0" in locus(*start, "--answer", "x").err
+    )
+    assert locus(*start, "--answer", "0/node/1:two?0=b=c").status == 1
+    done = locus(*start, "--answer", "0/node/0:one?0=a")
+    assert (done.status, json.loads(done.out)) == (0, {"one": "a", "two": "b=c"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("run", "flow.py:app", "[1]"), "expected a JSON object of values, got '[1]'"),
+        (("run", "flow.py:app", "null"), "expected a JSON object of values, got 'null'"),
+        (("run", "flow.py:app", '{"n": NaN}'), "the input of the graph: the value of 'n' cannot be saved"),
+        (("run", "flow.py:app", "{}", "--resume", "--thread", "t"), "a run that is resumed takes no values, got '{}'"),
+        (("run", "flow.py:app", "--resume"), "give --thread ID"),
+        (("draw", "flow.py:app", "--html", "gone/x.html"), "gone/x.html cannot be written: No such file or directory"),
+        (("draw", "flow.py:app", "--thread", "gone"), "thread 'gone' does not exist"),
+        (("draw", "flow.py:app", "--thread", "gone", "--html", "x.html"), "thread 'gone' does not exist"),
+        (("check", "flow.py:app", "--thread", "gone"), "thread 'gone' does not exist"),
+        (("chek", "flow.py:app"), "Did you mean 'check'?"),
+    ],
+)
+def test_a_mistake_is_explained(locus: Locus, flow: Path, arguments: tuple[str, ...], problem: str) -> None:
+    done = locus("-p", "graph", "graph", *arguments)
+
+    assert (done.status, done.out) == (2, "")
+    assert problem in done.err
+    assert "Traceback" not in done.err
 
 
 def test_the_page_of_a_thread_loads_nothing_and_shows_steps_values_and_questions(locus: Locus, flow: Path) -> None:

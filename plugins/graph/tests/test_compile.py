@@ -109,6 +109,60 @@ REFUSED |= {
 }
 
 
+def generates(values: dict[str, Any]) -> Any:
+    yield {}
+
+
+class Unreadable:
+    n: Undefined  # type: ignore[name-defined]  # noqa: F821 - it does not exist
+
+
+def whole(**options: Any) -> Any:
+    return graph((START, "a"), ("a", END), nodes="a").compile(**options)
+
+
+odd: Any = 3
+text: Any = "3"
+NUMBERS = "must be an integer, 1 or more, got"
+REFUSED |= {
+    "a generator": (lambda: graph().add_node("c", generates), "is a generator function"),
+    "a timeout that is a text": (lambda: graph().add_node("c", nothing, timeout=text), "more than 0, got '3'"),
+    "an endless timeout": (lambda: graph().add_node("c", nothing, timeout=float("inf")), "more than 0, got inf"),
+    "a timeout that is true": (lambda: graph().add_node("c", nothing, timeout=True), "more than 0, got True"),
+    "retries that are a text": (lambda: graph().add_node("c", nothing, retries=text), "0 or more, got '3'"),
+    "goto of a number": (lambda: graph().add_node("c", nothing, goto=odd), "goto of node 'c' must be a name or"),
+    "writes of a number": (lambda: graph().add_node("c", nothing, writes=odd), "must be a collection of keys, got 3"),
+    "writes of a text": (lambda: graph().add_node("c", nothing, writes="n"), "write ('n',)"),
+    "an effect of an agent": (
+        lambda: graph().add_node("c", Agent(ScriptedModel()), prompt="x", effect="once"),
+        "its effect is 'pure', got 'once'",
+    ),
+    "a budget that is a number": (
+        lambda: graph().add_node("c", Agent(ScriptedModel()), prompt="x", budget=odd),
+        "must be a Budget, got 3",
+    ),
+    "an unknown key as a prompt": (
+        lambda: StateGraph(Typed).add_node("c", Agent(ScriptedModel()), prompt="message", into="n"),
+        "did you mean 'messages'",
+    ),
+    "a schema that is not a class": (lambda: StateGraph(odd), "a schema is a class with annotations, got 3"),
+    "annotations that cannot be read": (lambda: StateGraph(Unreadable), "name 'Undefined' is not defined"),
+    "reducers that are not a dict": (lambda: StateGraph(reducers=[odd]), "reducers must be a dict"),  # type: ignore[arg-type]
+    "an edge from a number": (lambda: graph((odd, "a")), "the source of 'a' must be a name or a collection"),
+    "a mapping that is a name": (
+        lambda: graph().add_conditional_edges("a", len, "b"),
+        "must be a dict, or a list of the names that follow, got 'b'",
+    ),
+    "a mapping that is a number": (lambda: graph().add_conditional_edges("a", len, odd), "got 3"),
+    "a mapping to a list": (lambda: graph().add_conditional_edges("a", len, {1: odd}), "the names of nodes, got 3"),
+    "no tasks": (lambda: whole(max_tasks=0), f"max_tasks {NUMBERS} 0"),
+    "no task at a time": (lambda: whole(max_concurrency=0), f"max_concurrency {NUMBERS} 0"),
+    "tasks that are a text": (lambda: whole(max_tasks=text), f"max_tasks {NUMBERS} '3'"),
+    "on_error that is a name": (lambda: whole(on_error="a"), "on_error must be a dict"),
+    "tools of the graph": (lambda: whole(tools=[nothing]), "tools= has no effect in a graph"),
+}
+
+
 async def _async(values: dict[str, Any]) -> str:
     return END
 

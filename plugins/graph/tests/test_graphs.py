@@ -121,7 +121,7 @@ async def test_two_tasks_that_write_one_key_need_a_reducer() -> None:
         ({"x": object()}, "the value of 'x' cannot be saved"),
         ({"x": [float("nan")]}, "NaN"),
         ({"x": CYCLE}, "contains itself"),
-        ({"typo": 1}, "wrote the key 'typo', which is not known; the schema has draft, notes, topic"),
+        ({"typo": 1}, "the key 'typo' is not known; the schema has draft, notes, topic"),
     ],
 )
 async def test_an_update_that_cannot_be_kept_is_the_nodes_error_and_the_thread_goes_on(
@@ -140,10 +140,51 @@ async def test_an_update_that_cannot_be_kept_is_the_nodes_error_and_the_thread_g
     assert (await app.resume("t")).values == {"topic": "mended"}
 
 
-def test_an_input_without_a_json_form_is_refused_where_it_is_given() -> None:
-    app = line(_nothing)
-    with pytest.raises(InputError, match="JSON form"):
-        app.run({"x": object()})
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (3, "a graph is run on a dict of values, got 3"),
+        ({"x": object()}, "the value of 'x' cannot be saved"),
+        ({"x": float("nan")}, "NaN"),
+        ({"x": CYCLE}, "contains itself"),
+        ({1: 2}, "the key 1 is not a str"),
+        ({"typo": 1}, "the key 'typo' is not known; the schema has draft, notes, topic"),
+    ],
+)
+def test_an_input_that_cannot_be_kept_is_refused_where_it_is_given(given: Any, problem: str) -> None:
+    schema = Notes if given == {"typo": 1} else None
+    app = StateGraph(schema).add_node("a", _nothing).add_edge(START, "a", END).compile()
+    with pytest.raises(InputError) as refused:
+        app.run(given)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (Send("a", [1]), "sends (1,) to 'a'; expected a dict of values"),
+        (Send("b", {}), "its router sends to 'b'; expected one of 'a', '__end__'"),
+        (Send("a", {"x": object()}), "the value of 'x' cannot be saved"),
+        ([Send("a", {})] * 10_000, "10,000 tasks would follow, and max_tasks is 1,000"),
+        (None, "its router answered None, which is not in its mapping: 'a', '__end__'"),
+        ({"a"}, "which is not in its mapping"),
+    ],
+)
+async def test_what_a_router_may_not_say_is_named_and_the_thread_goes_on(said: Any, problem: str) -> None:
+    answers = [said, END]
+    graph = StateGraph(effect="pure").add_node("a", _nothing).add_edge(START, "a")
+    graph.add_conditional_edges("a", lambda values: answers.pop(0), ["a", END])
+    app = graph.compile(checkpointer=MemoryStore())
+    result = await app.run(thread_id="t")
+
+    assert (result.stop_reason, result.is_open) == ("NodeError", True)
+    assert problem in result.detail
+    assert (await app.resume("t")).stop_reason == "GraphEnd"
+
+
+async def test_a_command_of_a_node_without_goto_says_what_to_write() -> None:
+    result = await line(lambda values: Command(goto="b")).run()
+    assert "it goes to 'b', and has no goto=; say where it may go: goto=('b',)" in result.detail
 
 
 def _nothing(values: dict[str, Any]) -> None:

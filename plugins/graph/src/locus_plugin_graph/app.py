@@ -122,7 +122,7 @@ class CompiledGraph:
             options: ``thread_id``, ``deps``, ``request_id``, ``metadata``, ``termination``, as for `Agent.run`.
 
         Raises:
-            InputError: a value has no JSON form.
+            InputError: a value has no JSON form, or the schema does not have its key.
         """
         return cast("GraphRun", self.agent.run(self.to_prompt(values), **options).map(self.to_result))
 
@@ -150,7 +150,7 @@ class CompiledGraph:
 
     def to_prompt(self, values: Mapping[str, Any] | None) -> str:
         """The input as the user's message, which guards see."""
-        return to_prompt(values)
+        return to_prompt(values, self.plan.keys)
 
     def to_result(self, result: AgentResult[Any]) -> GraphResult:
         """The result of the agent as that of the graph."""

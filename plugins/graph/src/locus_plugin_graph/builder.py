@@ -8,26 +8,32 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from locus import Agent
-from locus.core import FrozenDict
+from locus import Agent, Budget
 from locus.core.errors import closest
 from locus_plugin_graph.app import CompiledGraph, assemble
 from locus_plugin_graph.checks import check_plan
 from locus_plugin_graph.errors import GraphError
 from locus_plugin_graph.nodes import is_async, run_agent, run_graph, takes_context
+from locus_plugin_graph.options import (
+    as_mapping,
+    check_agent_options,
+    check_count,
+    check_effect,
+    check_function,
+    check_name,
+    check_seconds,
+    names_in,
+)
 from locus_plugin_graph.plan import END, START, Branch, Join, Node, Plan
 from locus_plugin_graph.schema import Schema
 
 if TYPE_CHECKING:
-    from locus import Budget
     from locus.core.termination import TerminationCondition
     from locus.models import Model
     from locus_plugin_graph.nodes import Into
     from locus_plugin_graph.values import Reducer
 
 __all__ = ["StateGraph"]
-
-_EFFECTS = ("once", "keyed", "pure")
 
 
 class StateGraph:
@@ -48,7 +54,7 @@ class StateGraph:
         self, schema: type | None = None, *, reducers: Mapping[str, Reducer] | None = None, effect: str = "once"
     ) -> None:
         self._schema = Schema(schema, reducers or {})
-        self._effect = _check_effect("StateGraph", effect)
+        self._effect = check_effect("StateGraph", effect)
         self._nodes: dict[str, Node] = {}
         self._edges: dict[str, list[str]] = {}
         self._branches: dict[str, list[Branch]] = {}
@@ -95,33 +101,31 @@ class StateGraph:
         """
         if fn is None and callable(name) and not isinstance(name, str):
             name, fn = getattr(name, "__name__", ""), name
-        if not isinstance(name, str) or not name or name in (START, END):
-            raise GraphError(f"a node needs a name other than START and END, got {name!r:.80}")
+        name = check_name(name)
         if name in self._nodes:
             raise GraphError(f"the graph has a node {name!r} already; give this one another name")
-        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise GraphError(f"retries of node {name!r} must be an integer, 0 or more, got {retries!r}")
-        if timeout is not None and not timeout > 0:
-            raise GraphError(f"timeout of node {name!r} must be seconds, more than 0, got {timeout!r}")
         options: dict[str, Any] = {
             "name": name,
-            "timeout": timeout,
-            "retries": retries,
+            "timeout": check_seconds(f"timeout of node {name!r}", timeout),
+            "retries": check_count(f"retries of node {name!r}", retries, 0),
             "writes": self._schema.known_keys(writes, f"writes of node {name!r}"),
             "reads": self._schema.known_keys(reads, f"reads of node {name!r}"),
-            "goto": (goto,) if isinstance(goto, str) else tuple(goto),
+            "goto": names_in(f"goto of node {name!r}", goto),
         }
         if isinstance(fn, Agent | CompiledGraph):
-            made = self._child(name, fn, prompt, into, outputs, budget, options)
-        elif not callable(fn):
-            raise GraphError(f"node {name!r} must be a function, an Agent or a compiled graph, got {fn!r:.80}")
-        elif any(each is not None for each in (prompt, into, outputs, budget)):
+            if effect not in (None, "pure"):
+                raise GraphError(f"node {name!r} has a journal of its own: its effect is 'pure', got {effect!r:.80}")
+            if budget is not None and not isinstance(budget, Budget):
+                raise GraphError(f"budget of node {name!r} must be a Budget, got {budget!r:.80}")
+            self._nodes[name] = self._child(name, fn, prompt, into, outputs, budget, options)
+            return self
+        check_function(name, fn)
+        if any(each is not None for each in (prompt, into, outputs, budget)):
             raise GraphError(
                 f"node {name!r} is a function: prompt=, into=, outputs= and budget= are for agents and graphs"
             )
-        else:
-            chosen = _check_effect(f"node {name!r}", self._effect if effect is None else effect)
-            made = Node(run=fn, takes_context=takes_context(name, fn), is_async=is_async(fn), effect=chosen, **options)
+        chosen = check_effect(f"node {name!r}", self._effect if effect is None else effect)
+        made = Node(run=fn, takes_context=takes_context(name, fn), is_async=is_async(fn), effect=chosen, **options)
         self._nodes[name] = made
         return self
 
@@ -147,7 +151,9 @@ class StateGraph:
             return Node(run=run, takes_context=True, kind="graph", effect="pure", inner=inner, outputs=back, **options)
         if outputs is not None:
             raise GraphError(f"node {name!r} is an agent, which gives an answer: outputs= is for graphs; use into=")
-        if prompt is None:
+        if isinstance(prompt, str):
+            self._schema.known_key(prompt, f"prompt of node {name!r}")
+        elif not callable(prompt):
             raise GraphError(f"node {name!r} is an agent: say what it is run on, prompt=lambda values: ... or a key")
         if not callable(into):
             into = self._schema.known_key(name if into is None else into, f"into of node {name!r}")
@@ -192,7 +198,7 @@ class StateGraph:
             if target not in targets:
                 targets.append(target)
         else:
-            self._joins.append(Join(tuple(dict.fromkeys(source)), target))
+            self._joins.append(Join(tuple(dict.fromkeys(names_in(f"the source of {target!r}", source))), target))
 
     def add_conditional_edges(
         self,
@@ -210,9 +216,7 @@ class StateGraph:
         """
         if not callable(router) or inspect.iscoroutinefunction(router):
             raise GraphError(f"the router of {source!r} must be a plain function of the values, got {router!r:.80}")
-        if mapping is not None and not isinstance(mapping, Mapping):
-            mapping = {name: name for name in mapping}
-        made = None if mapping is None else FrozenDict(mapping)
+        made = None if mapping is None else as_mapping(f"the mapping of {source!r}", mapping)
         self._branches.setdefault(source, []).append(Branch(router, made))
         return self
 
@@ -249,6 +253,9 @@ class StateGraph:
             GraphError: an edge names an unknown node, a node is not reached, or has no way to END, and what else is
                 wrong; the message names it.
         """
+        check_agent_options(options)
+        if not isinstance(on_error, Mapping | None):
+            raise GraphError(f"on_error must be a dict of nodes and the nodes that follow, got {on_error!r:.80}")
         plan = Plan(
             nodes=dict(self._nodes),
             edges={source: tuple(targets) for source, targets in self._edges.items()},
@@ -257,8 +264,8 @@ class StateGraph:
             reducers=dict(self._schema.reducers),
             keys=self._schema.keys,
             fallbacks=dict(on_error or {}),
-            max_tasks=max_tasks,
-            at_once=max_concurrency,
+            max_tasks=check_count("max_tasks", max_tasks, 1),
+            at_once=None if max_concurrency is None else check_count("max_concurrency", max_concurrency, 1),
         )
         check_plan(plan)
         return assemble(
@@ -271,9 +278,3 @@ class StateGraph:
             checkpointer=checkpointer,
             **options,
         )
-
-
-def _check_effect(what: str, effect: str) -> str:
-    if effect not in _EFFECTS:
-        raise GraphError(f"effect of {what} must be one of {', '.join(map(repr, _EFFECTS))}, got {effect!r:.80}")
-    return effect

@@ -20,7 +20,7 @@ class NodeError(LocusError):
     """
 
     def __init__(self, node: str, problem: str) -> None:
-        self.node = node
+        self.node, self.problem = node, problem
         super().__init__(f"node {node!r}: {problem}")
 
 

@@ -220,10 +220,14 @@ class Plan:
             NodeError: it is not one of the valid nodes.
         """
         name, given = (target.node, target.values) if isinstance(target, Send) else (target, None)
+        if name not in valid and not valid:
+            raise NodeError(source, f"{what} {name!r:.80}, and has no goto=; say where it may go: goto=({name!r:.80},)")
         if name not in valid:
             near = closest(str(name), valid)
             hint = f"; did you mean {near!r}?" if near else ""
             raise NodeError(source, f"{what} {name!r:.80}; expected one of {', '.join(map(repr, valid))}{hint}")
+        if not isinstance(given, Mapping | None):
+            raise NodeError(source, f"sends {given!r:.80} to {name!r}; expected a dict of values")
         return name, None if given is None else freeze_update(source, given, None)
 
 

@@ -35,13 +35,15 @@ class Schema:
         self.keys: frozenset[str] | None = None
         self.reducers: dict[str, Reducer] = {}
         if annotated is not None:
-            hints = get_type_hints(annotated, include_extras=True)
+            hints = _read_hints(annotated)
             self.keys = frozenset(hints)
             for key, hint in hints.items():
                 _check_type(annotated.__name__, key, hint)
                 for extra in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
                     if callable(extra):
                         self.reducers[key] = extra
+        if not isinstance(reducers, Mapping):
+            raise GraphError(f"reducers must be a dict of keys and functions, got {reducers!r:.80}")
         for key, reducer in reducers.items():
             self.known_key(key, "reducers")
             if not callable(reducer):
@@ -68,9 +70,18 @@ class Schema:
         Raises:
             GraphError: it does not have one of them, or they are a single text.
         """
-        if isinstance(keys, str):
-            raise GraphError(f"{where} must be a collection of keys, got {keys!r}; write ({keys!r},)")
+        if isinstance(keys, str) or not isinstance(keys, Collection | None):
+            raise GraphError(f"{where} must be a collection of keys, got {keys!r:.80}; write ({keys!r:.80},)")
         return None if keys is None else tuple(self.known_key(key, where) for key in keys)
+
+
+def _read_hints(annotated: Any) -> dict[str, Any]:
+    if not isinstance(annotated, type):
+        raise GraphError(f"a schema is a class with annotations, got {annotated!r:.80}")
+    try:
+        return get_type_hints(annotated, include_extras=True)
+    except (NameError, TypeError) as e:
+        raise GraphError(f"the annotations of {annotated.__name__} cannot be read: {e}") from e
 
 
 def _check_type(name: str, key: str, hint: Any) -> None:

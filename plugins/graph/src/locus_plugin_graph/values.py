@@ -101,11 +101,11 @@ def freeze_update(node: str, update: Any, keys: frozenset[str] | None) -> Frozen
     try:
         frozen: FrozenDict[str, Any] = freeze(update)
     except RecursionError:
-        raise NodeError(node, "what it wrote contains itself, or is nested too deeply") from None
+        raise NodeError(node, "a value contains itself, or is nested too deeply") from None
     for key, value in frozen.items():
         if not isinstance(key, str) or (keys is not None and key not in keys):
             known = "" if keys is None else f"; the schema has {', '.join(sorted(keys))}"
-            raise NodeError(node, f"wrote the key {key!r}, which is not {'a str' if keys is None else 'known'}{known}")
+            raise NodeError(node, f"the key {key!r:.80} is not {'a str' if keys is None else 'known'}{known}")
         kind = type(value)
         if kind in _PLAIN or (kind is tuple and _PLAIN.issuperset(map(type, value))):
             continue
@@ -138,18 +138,22 @@ def _open(value: Any) -> Any:
     return set(value) if kind is frozenset else value
 
 
-def to_prompt(values: Mapping[str, Any] | None) -> str:
+def to_prompt(values: Mapping[str, Any] | None, keys: frozenset[str] | None = None) -> str:
     """The input of a run as the user's message.
 
+    Args:
+        values: the input.
+        keys: those of the schema; None = any.
+
     Raises:
-        InputError: it is not a mapping, or a value has no JSON form.
+        InputError: it is not a mapping, a value has no JSON form, or a key is not in the schema.
     """
     if not isinstance(values, Mapping | None):
         raise InputError(f"a graph is run on a dict of values, got {values!r:.80}")
     try:
-        return json.dumps(encode_data(freeze(dict(values or {})), "input"), ensure_ascii=False)
-    except NotSerialisable as e:
-        raise InputError(f"the input of a graph must have a JSON form: {e}") from e
+        return json.dumps(encode_data(freeze_update("START", values, keys), "input"), ensure_ascii=False)
+    except (NodeError, NotSerialisable) as e:
+        raise InputError(f"the input of the graph: {getattr(e, 'problem', e)}") from e
 
 
 def from_prompt(text: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,11 @@ def draw(*, source: str, thread_id: str | None, html: Path | None) -> int:
     """
     app = load_graph(source)
     if html is not None:
-        html.write_text(anyio.run(draw_page, app, thread_id), encoding="utf-8")
+        page = anyio.run(draw_page, app, thread_id)
+        try:
+            html.write_text(page, encoding="utf-8")
+        except OSError as e:
+            raise InputError(f"{html} cannot be written: {e.strerror}") from e
         cli.say(f"wrote {html}")
         return 0
     cli.print_text(app.mermaid(None if thread_id is None else anyio.run(_read_state, app, thread_id)))
@@ -90,33 +96,65 @@ async def _read_state(app: CompiledGraph, thread_id: str) -> Any:
 
 @graph.command(short_help="Run a graph on a JSON object.")
 @click.argument("source", metavar="FILE:NAME")
-@click.argument("values", default="{}", metavar="[JSON]")
+@click.argument("values", default=None, required=False, metavar="[JSON]")
 @_THREAD
-@click.option("--answer", metavar="TEXT", help="Go on with the thread, with this answer to its open question.")
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    metavar="[ID=]TEXT",
+    help="Go on with the thread, with this answer to its open question, or to that of several which has the id.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the thread.")
-def run(*, source: str, values: str, thread_id: str | None, answer: str | None, resume: bool) -> int:
+def run(*, source: str, values: str | None, thread_id: str | None, answers: tuple[str, ...], resume: bool) -> int:
     """Run the graph NAME of the Python file FILE on JSON, or resume a thread of it; prints the values as JSON.
 
     Exit status: 0 it came to its end; 1 it did not, and why is said.
     """
     app = load_graph(source)
-    if (resume or answer is not None) and thread_id is None:
-        raise InputError("a run is resumed by its thread; give --thread ID")
-    if resume or answer is not None:
-        result = app.resume_sync(str(thread_id), answer)
+    if resume or answers:
+        if thread_id is None:
+            raise InputError("a run is resumed by its thread; give --thread ID")
+        if values is not None:
+            raise InputError(
+                f"a run that is resumed takes no values, got {values!r:.80}; leave out --resume and --answer"
+            )
+        result = app.resume_sync(thread_id, anyio.run(_read_answers, app, thread_id, answers))
     else:
-        try:
-            given = decode_data(json.loads(values))
-        except ValueError as e:
-            raise InputError(f"expected a JSON object of values, got {values!r:.80}: {e}") from e
+        given = _read_values("{}" if values is None else values)
         result = app.run_sync(given, **({} if thread_id is None else {"thread_id": thread_id}))
     cli.print_text(json.dumps(encode_data(freeze(values_of(result.state))), ensure_ascii=False, indent=2) + "\n")
     if result.stop_reason != "GraphEnd":
         cli.say(f"{result.stop_reason}{': ' + cli.one_line(result.detail) if result.detail else ''}")
     for asked in result.interrupts:
         options = f" [{' | '.join(map(str, asked.options))}]" if asked.options else ""
-        cli.say(f"asks: {cli.one_line(asked.question)}{options}")
+        which = f"(--answer {shlex.quote(f'{asked.interrupt_id}=TEXT')})" if len(result.interrupts) > 1 else ""
+        cli.say(f"asks: {cli.one_line(f'{asked.question}{options} {which}'.rstrip())}")
     return 0 if result.stop_reason == "GraphEnd" else 1
+
+
+def _read_values(text: str) -> Any:
+    try:
+        given = decode_data(json.loads(text))
+    except ValueError as e:
+        raise InputError(f"expected a JSON object of values, got {text!r:.80}: {e}") from e
+    if not isinstance(given, Mapping):
+        raise InputError(f"expected a JSON object of values, got {text!r:.80}")
+    return given
+
+
+async def _read_answers(app: CompiledGraph, thread_id: str, answers: tuple[str, ...]) -> Any:
+    """The answer to the only question, or answers by the ids of questions; None without one."""
+    host = await JournalHost.peek(app.threads.store, thread_id)
+    ids = () if host is None else tuple(host.open_questions)
+    named = {i: text.removeprefix(f"{i}=") for text in answers for i in ids if text.startswith(f"{i}=")}
+    if not answers or len(named) == len(answers):
+        return named or None
+    if len(answers) > 1 or len(ids) > 1:
+        raise InputError(
+            f"several questions: expected ID=TEXT for each answer; open: {', '.join(ids) or 'no question'}"
+        )
+    return answers[0]
 
 
 @graph.command(short_help="Compile a graph, and say what it guarantees.")
