@@ -94,3 +94,40 @@ async def test_agent_without_a_store_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="agent 'reviewer' has no checkpointer"):
         Worker(MemoryStore(), workflow(agent))
+
+
+@pytest.mark.parametrize("dispatch", ["run", "iteration"])
+async def test_both_ways_to_dispatch_an_agent_come_to_the_same(dispatch: Any) -> None:
+    store = MemoryStore()
+    model = ScriptedModel(*(call("look", n=n) for n in range(4)), "Done.")
+    agent = Agent(model, tools=[look], name="reviewer", checkpointer=store)
+    wf = Workflow("w")
+    wf.agent_loop("review", agent).with_max_iterations(9).with_dispatch(dispatch)
+    begun: list[int] = []
+
+    def see(event: Any) -> None:
+        if event.type == "step.started":
+            begun.append(event.iteration)
+
+    run = await Worker(store, hooks=[see]).run_workflow(wf.build(), "x", run_id="r")
+
+    assert (run.status, run.output) == ("completed", "Done.")
+    assert len(model.requests) == 5
+    assert begun == ([0] if dispatch == "run" else [0, 1, 2, 3, 4])
+    state = (await agent.threads.show("r/review/agent")).state
+    assert [e.tool_name for e in state.tool_executions] == ["look"] * 4
+
+
+@pytest.mark.parametrize("dispatch", ["run", "iteration"])
+async def test_bound_of_the_step_ends_the_agent_after_so_many_iterations(dispatch: Any) -> None:
+    store = MemoryStore()
+    model = ScriptedModel(*(call("look", n=n) for n in range(9)))
+    agent = Agent(model, tools=[look], name="reviewer", checkpointer=store)
+    wf = Workflow("w")
+    wf.agent_loop("review", agent).with_max_iterations(3).with_dispatch(dispatch)
+
+    run = await Worker(store).run_workflow(wf.build(), "x")
+
+    assert run.status == "failed"
+    assert "3 iterations" in run.error
+    assert len(model.requests) == 3

@@ -127,6 +127,14 @@ WORKER_DURATION = (
     (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0),
 )
 
+WORKFLOW_SPAN = "locus.workflow.iteration"
+WORKFLOW_RUN = "locus.workflow.run"
+WORKFLOW_STEP = "locus.workflow.step"
+WORKFLOW_ITERATION = "locus.workflow.iteration"
+WORKFLOW_ATTEMPT = "locus.workflow.attempt"
+WORKFLOW_REDELIVERED = "locus.workflow.redelivered"
+WORKFLOW_VERDICT = "locus.workflow.verdict"
+
 EVENT_INTERRUPT = "locus.interrupt"
 EVENT_CACHE_HIT = "locus.tool_cache_hit"
 EVENT_RESTART = "locus.model_restart"

@@ -33,6 +33,7 @@ from locus.plugin import Hook, Interrupt, RunContext, StashKey, hookimpl
 from locus_plugin_telemetry import conventions as c
 from locus_plugin_telemetry.content import Content, is_content_wanted, news
 from locus_plugin_telemetry.failures import FailureLog, HasFailureLog, log_errors
+from locus_plugin_telemetry.iterations import Payload, trace_iteration
 from locus_plugin_telemetry.metrics import Metrics
 from locus_plugin_telemetry.propagation import current, parse_traceparent, traceparent
 from locus_plugin_telemetry.segment import Kit, Segment
@@ -127,6 +128,12 @@ class TelemetryHook(Hook, HasFailureLog):
         segment = run.stash.get(_SEGMENT, None)
         if segment is not None:
             segment.finish(event)
+
+    # -- steps of workflows ---------------------------------------------------------------------------------
+
+    async def wrap_iteration(self, call_next: Callable[[], Awaitable[Any]], payload: Payload) -> Any:
+        """Run one iteration of a step in a span of its own, for ``locus.workflow.Worker(hooks=[...])``."""
+        return await trace_iteration(self._kit, call_next, payload)
 
     # -- nodes -------------------------------------------------------------------------------------------
 

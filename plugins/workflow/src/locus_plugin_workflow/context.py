@@ -85,6 +85,11 @@ class _Context:
         """The same in every attempt at this iteration, and in no other one: for services that know what they did."""
         return f"{self._payload.run_id}/{self._payload.step}/{self._payload.iteration}"
 
+    @property
+    def now(self) -> datetime:
+        """The worker's time, UTC."""
+        return self._journal.host.effects.now()
+
     def input(self) -> Any:
         """What the iteration before gave to ``continue_``; at first what the steps before it gave, or the run's."""
         return thaw(self._payload.input)

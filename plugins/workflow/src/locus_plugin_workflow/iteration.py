@@ -181,8 +181,9 @@ class Iteration:
         end, bound = deadline(journal.state, step)
         left = None if end is None else max((end - self._now).total_seconds(), 0.0)
 
-        async def call() -> None:
+        async def call() -> Verdict:
             said.append(await call_handler(handler, ctx))
+            return said[0]
 
         try:
             with anyio.move_on_after(left) as scope:

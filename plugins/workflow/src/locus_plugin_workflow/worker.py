@@ -10,9 +10,9 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from uuid import uuid4
 
 import anyio
@@ -20,6 +20,7 @@ import anyio
 from locus import Agent
 from locus.core.errors import ConfigError, Fenced, LocusError, StoreError, ThreadBusy, UnknownName
 from locus.journal import Clock, Effects, InProcess, Offer, QueueStore
+from locus.plugin import Lazy
 from locus_plugin_workflow.agents import handler_of
 from locus_plugin_workflow.client import WorkflowRun, check_store, show, start
 from locus_plugin_workflow.definition import WorkflowDef
@@ -28,6 +29,9 @@ from locus_plugin_workflow.iteration import Iteration
 from locus_plugin_workflow.runs import RUNS, Runs, queue_of
 
 __all__ = ["Worker"]
+
+#: Another distribution, which is there where its workers run these steps.
+queue_workers: Any = Lazy("locus.worker")
 
 _LOG = logging.getLogger("locus.workflow")
 
@@ -38,6 +42,22 @@ _LOOK, _AGAIN, _SHIELD = 1.0, 1.0, 5.0
 
 #: Seconds after which the end of a run is looked at again that another worker was writing.
 _SOON = 0.05
+
+
+class Dispatched(Protocol):
+    """What a dispatch is about: an offer, or a job of another worker."""
+
+    @property
+    def thread_id(self) -> str:
+        """The thread of a run or of a step."""
+
+    @property
+    def queue(self) -> str:
+        """Where it was offered."""
+
+    @property
+    def lease(self) -> float:
+        """Seconds after which it is offered to another worker."""
 
 
 class Worker:
@@ -196,6 +216,17 @@ class Worker:
             finally:
                 group.cancel_scope.cancel()
 
+    def jobs(self) -> dict[str, Callable[[Any], Awaitable[Any]]]:
+        """For ``locus.worker.Worker``, to run these steps beside agents: the queues, each with what runs a job."""
+
+        async def run(job: Any) -> Any:
+            with anyio.CancelScope() as cut:
+                delay = await self._dispatch(job, cut)
+                return None if delay is None else queue_workers.Back(delay=delay)
+            return None
+
+        return dict.fromkeys(self.queues, run)
+
     def drain(self) -> None:
         """Take no more, and leave when what is under way has ended its iteration. Call it in the event loop."""
         self._leaving.set()
@@ -233,7 +264,7 @@ class Worker:
             self._busy -= 1
             self._change()
 
-    async def _dispatch(self, offer: Offer, cut: anyio.CancelScope) -> float | None:
+    async def _dispatch(self, offer: Dispatched, cut: anyio.CancelScope) -> float | None:
         """Run what is due; gives the seconds until it is due again, or None when nothing is left to do."""
         if offer.queue == RUNS:
             await self._runs.begin(offer.thread_id)
