@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from locus import Agent, Budget, CostLimit, MaxIterations, TimeLimit, TokenLimit
+from locus import Agent, Budget, Cancel, CostLimit, Hook, MaxIterations, TimeLimit, TokenLimit
 from locus.core.errors import NothingToResume
 from locus.journal import MemoryStore
 from locus.models import Price
@@ -226,6 +226,18 @@ async def test_a_limit_that_is_reached_in_a_sub_graph_ends_the_graph_above() -> 
     assert (result.stop_reason, result.is_open) == ("TokenLimit", False)
     assert result.values == {"log": ["in", "cheap"]}
     assert ran == {"cheap": 1, "dear": 1}
+
+
+async def test_a_sub_graph_that_ends_before_its_first_super_step_fails_its_node() -> None:
+    class Stop(Hook):
+        async def on_run_start(self, event: Any) -> Cancel:
+            return Cancel("not now")
+
+    inner = StateGraph().add_node("a", lambda values: {"x": 1}).add_edge(START, "a", END).compile(hooks=[Stop()])
+    result = await StateGraph().add_node("sub", inner).add_edge(START, "sub", END).compile().run()
+
+    assert result.stop_reason == "NodeError"
+    assert "'sub': its graph ended with 'Cancelled: not now' before its first super-step" in result.detail
 
 
 # -- across a crash ----------------------------------------------------------------------------------

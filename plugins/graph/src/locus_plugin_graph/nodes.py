@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from locus.core import encode
-from locus_plugin_graph.errors import GraphError
-from locus_plugin_graph.values import own_writes
+from locus_plugin_graph.errors import GraphError, NodeError
+from locus_plugin_graph.values import RECORD, own_writes
 
 if TYPE_CHECKING:
     from locus import Agent, AgentResult, Budget
@@ -80,7 +80,10 @@ async def run_graph(
     """
     known = graph.plan.keys
     given = values if known is None else {key: value for key, value in values.items() if key in known}
-    wrote = own_writes((await ctx.run_child(graph, given, budget=budget)).raise_for_failure().state)
+    result = (await ctx.run_child(graph, given, budget=budget)).raise_for_failure()
+    if RECORD not in result.state.metadata:
+        raise NodeError(ctx.node, f"its graph ended with {result.stop_reason!r} before its first super-step")
+    wrote = own_writes(result.state)
     if outputs is not None:
         return {key: wrote[there] for key, there in outputs.items() if there in wrote}
     return {key: value for key, value in wrote.items() if keys is None or key in keys}
