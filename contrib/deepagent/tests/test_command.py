@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +94,41 @@ def test_a_home_or_a_whole_disk_is_refused(locus: Locus, folder: str) -> None:
 
     assert (done.status, done.out) == (2, "")
     assert "--dir must be a folder for the agent's work" in done.err
+
+
+@pytest.mark.parametrize(("name", "words"), [("work", []), ("w", ["--dir", "w"]), ("w", ["--dir", "./w/in"])])
+def test_a_link_that_leads_out_of_the_current_folder_is_refused(
+    locus: Locus, here: Path, tmp_path: Path, name: str, words: list[str]
+) -> None:
+    outside = tmp_path / "outside"
+    (outside / "in").mkdir(parents=True)
+    (here / name).symlink_to(outside)
+
+    done = locus("deep", "Write.", "-m", "toy:writes", *words)
+
+    assert (done.status, done.out) == (2, "")
+    assert "is a link to" in done.err
+    assert locus("deep", "Write.", "-m", "toy:writes", "--dir", str(outside)).status == 0
+    assert (outside / "a.txt").exists()
+
+
+@pytest.mark.parametrize("text", ["[plugins.approval\n", '[plugins.web]\nallow = ["127.0.0.1:80"]\n'])
+def test_a_configuration_that_cannot_be_used_is_named_and_not_the_command_denied(
+    here: Path, environment: dict[str, str], text: str
+) -> None:
+    (here / "locus.toml").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "locus_plugin_cli", "deep", "Write.", "-m", "toy:writes"],
+        cwd=here,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "locus.toml is not" in done.stderr
+    assert "commands of plugins cannot be read before the configuration is trusted and correct" in done.stderr
 
 
 @pytest.mark.parametrize(("script", "child"), [("runs", False), ("delegates", True)])

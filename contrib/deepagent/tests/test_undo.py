@@ -211,6 +211,7 @@ def test_an_undo_that_is_killed_anywhere_is_done_to_its_end_by_another(
     [
         (["/udno"], "expected /undo or '/undo keep', got '/udno'"),
         (["/undo all"], "expected /undo or '/undo keep', got '/undo all'"),
+        (["/undo", "--no-keep"], "/undo goes with --thread, --continue, --checkpointer and --json alone"),
         (["/undo", "--dir", "w"], "/undo goes with --thread, --continue, --checkpointer and --json alone"),
         (["/undo", "--thread", "nowhere"], "no thread 'nowhere'"),
     ],

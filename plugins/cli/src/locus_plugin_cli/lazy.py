@@ -59,6 +59,10 @@ class Root(click.Group):
             if resolve("locus_plugin_cli.plugin_commands:is_plugin")(name):
                 told = f"a plugin of that name is installed: locus -p {name} {name} switches it on"
                 raise click.UsageError(f"No such command {name!r}; {told}", ctx=ctx) from None
+            if resolve("locus_plugin_cli.plugin_commands:is_unread")(ctx.ensure_object(CommonOptions)):
+                # What is wrong with it was said as a warning.
+                told = "commands of plugins cannot be read before the configuration is trusted and correct"
+                raise click.UsageError(f"No such command {name!r} of locus itself; {told}", ctx=ctx) from None
             known = [*self.table, *self.contributed(ctx)]
             raise click.exceptions.NoSuchCommand(e.command_name, possibilities=known, ctx=ctx) from None
 

@@ -23,7 +23,7 @@ from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 
-__all__ = ["is_plugin", "load_commands", "load_group"]
+__all__ = ["is_plugin", "is_unread", "load_commands", "load_group"]
 
 _HOOK = "locus_register_commands"
 
@@ -37,6 +37,15 @@ _SELF = "cli"
 def is_plugin(name: str) -> bool:
     """Whether a plugin of that name is installed, switched on or not."""
     return name in Catalogue().names()
+
+
+def is_unread(given: CommonOptions) -> bool:
+    """Whether the commands of plugins are unknown, because the configuration cannot be used."""
+    try:
+        Project.of(given, asks=False)
+    except LocusError:
+        return True
+    return False
 
 
 def load_commands(given: CommonOptions, taken: Collection[str]) -> dict[str, click.Command]:

@@ -170,6 +170,10 @@ class DeepRecipe:
         """
         given = _FOLDER if self.folder is None else self.folder
         place = Path(given).expanduser().resolve()
+        here = Path.cwd().resolve()
+        if not given.startswith(("/", "~")) and ".." not in Path(given).parts and not place.is_relative_to(here):
+            # A link in a folder that came from elsewhere must not choose what the agent works on.
+            raise ConfigError(f"--dir {given!r} is a link to {str(place)!r}; name that folder itself")
         if place == Path(place.anchor) or place == Path.home().resolve():
             raise ConfigError(f"--dir must be a folder for the agent's work, got {str(place)!r}; name one below it")
         return place

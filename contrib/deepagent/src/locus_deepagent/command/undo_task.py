@@ -56,7 +56,7 @@ def undo_turn(ctx: click.Context, recipe: DeepRecipe, words: Sequence[str], give
         ConfigError: the thread was not begun by this user's ``locus deep``.
         LocusError: see `undo`.
     """
-    if recipe != DeepRecipe() or given.get("answers"):
+    if recipe != DeepRecipe() or given.get("answers") or given.get("no_keep"):
         raise click.UsageError(f"{_UNDO} goes with --thread, --continue, --checkpointer and --json alone", ctx)
     with cli.open_thread(ctx, recipe, given) as found:
         folder = found.recipe.folder
