@@ -334,6 +334,29 @@ async def test_a_child_is_within_the_bounds_of_its_parent() -> None:
         assert sum(map(len, files(result).values())) <= 8
 
 
+@pytest.mark.parametrize(
+    ("bounds", "size", "written"), [({"max_bytes": 20}, 4, 4), ({"max_bytes": 23}, 4, 4), ({"max_files": 6}, 1, 4)]
+)
+async def test_children_side_by_side_are_within_the_bounds_together(
+    bounds: dict[str, int], size: int, written: int
+) -> None:
+    @tool
+    async def ask_child(name: str, ctx: ToolContext) -> str:
+        """Ask the child."""
+        script = [call("write_file", path=f"/{name}/{n}", contents="x" * size) for n in range(5)]
+        return "\n".join(results(await ctx.run_child(agent(*script, "done"), "go")))
+
+    turn = [call("write_file", path="/own", contents="xx"), call("ask_child", name="a"), call("ask_child", name="b")]
+    result = await agent(turn, "done", tools=[ask_child], filesystem=bounds).run("go")
+
+    kept = files(result)
+    assert len(kept) == 1 + written
+    assert len([path for path in kept if path.startswith("/a/")]) == len([p for p in kept if p.startswith("/b/")])
+    assert sum(map(len, kept.values())) <= bounds.get("max_bytes", 1_000)
+    assert len(kept) <= bounds.get("max_files", 1_000)
+    assert all("permission_denied: quota" in said for said in results(result)[1:])
+
+
 async def test_a_path_has_only_so_many_parts() -> None:
     result = await agent(call("write_file", path="/a/b/c", contents=""), "done", filesystem={"max_depth": 2}).run("go")
     assert results(result) == ["invalid_path"]

@@ -75,7 +75,8 @@ class FilesystemHook(Hook):
             if above is not None:
                 await _bring(above, after, run)
             return after
-        turn = Turn(_base(state, run, above), state.unanswered, self._quota, above)
+        parents = sum(_may_have_children(call.name, run) for call in state.unanswered)
+        turn = Turn(_base(state, run, above), state.unanswered, self._quota, above, parents)
         token = PLACE.set(Place(turn, run))
         try:
             after = await call_next(state)

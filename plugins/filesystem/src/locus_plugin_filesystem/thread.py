@@ -43,6 +43,19 @@ class Quota:
         """The lesser of two."""
         return Quota(min(self.files, other.files), min(self.bytes, other.bytes))
 
+    def share(self, base: StateBackend, planned: Mapping[str, int], parts: int) -> Quota:
+        """What one of several may fill, however much the others write; no order of theirs changes it.
+
+        Args:
+            base: the files that are there.
+            planned: the bytes of files that the turn itself writes, by path.
+            parts: how many share what is left.
+        """
+        files, held = base.held
+        free_files = max(0, self.files - files - len(planned)) // max(1, parts)
+        free_bytes = max(0, self.bytes - held - sum(planned.values())) // max(1, parts)
+        return Quota(min(self.files, files + free_files), min(self.bytes, held + free_bytes))
+
     def check(self, base: StateBackend, path: str, size: int, waiting: Mapping[str, int]) -> None:
         """Refuse a file that is too much.
 
@@ -97,13 +110,22 @@ class Turn:
     Args:
         base: the files, which nothing changes until the turn is over.
         calls: what the model asked for, in its order.
-        quota: how much there may be; no more than in the run above, whose files the base has as well.
+        quota: how much there may be; no more than the share of what the run above has left, whose files the base has
+            as well.
         above: the place in the turn of the run above, whose turn this one's changes belong to as well.
+        parents: how many of the calls may have child runs.
     """
 
-    def __init__(self, base: StateBackend, calls: Iterable[ToolCall], quota: Quota, above: Place | None = None) -> None:
+    def __init__(
+        self,
+        base: StateBackend,
+        calls: Iterable[ToolCall],
+        quota: Quota,
+        above: Place | None = None,
+        parents: int = 0,
+    ) -> None:
         self.base = base
-        self.quota: Quota = quota if above is None else quota.within(above.turn.quota)
+        self.quota: Quota = quota if above is None else quota.within(above.turn.child_quota)
         self._above = above
         #: Which call changes a path: the first one that names it.
         self._owners: dict[str, str] = {}
@@ -122,6 +144,8 @@ class Turn:
                 self._waiting[call.id] = dict(sizes)
                 contents = call.arguments.get("contents")
                 sizes[path] = len(contents.encode(errors="replace")) if isinstance(contents, str) else 0
+        #: What a call's child run may fill: the calls of a turn that have children share what is left.
+        self.child_quota: Quota = self.quota.share(base, sizes, parents)
 
     def claim(self, path: str, call_id: str) -> None:
         """Take a path for a call of this turn, and of the turns above.
