@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from locus_plugin_nats import NatsStore
+from locus_plugin_nats.session import Session
 
-__all__ = ["expire_lease"]
+__all__ = ["expire_lease", "set_ahead"]
 
 
 async def expire_lease(store: NatsStore) -> None:
     """Let the server forget the lease of a store, as it does when its time is over."""
     await store._do(lambda session: session.lease.end())
+
+
+async def set_ahead(store: NatsStore, microseconds: int) -> None:
+    """Have a store take the server's clock for so much later, where it is about offers."""
+
+    async def work(session: Session) -> None:
+        session.index.ahead = microseconds
+
+    if not store._closed:
+        await store._do(work)

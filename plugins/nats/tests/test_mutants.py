@@ -48,12 +48,12 @@ def lease_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def claim_forgets_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim does not copy when the run wants to go on."""
-    whole = claims._free
+    whole = claims.free_head
 
     def forget(*arguments: Any) -> Any:
         return evolve(whole(*arguments), not_before=None)
 
-    monkeypatch.setattr(claims, "_free", forget)
+    monkeypatch.setattr(claims, "free_head", forget)
 
 
 def release_forgets_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +135,10 @@ async def test_broken_store_fails_its_law(
             await test(**{name: given[name] for name in named})
 
     named = [name for name in inspect.signature(test).parameters if name != "self"]
-    laws.url, laws.prefix = server.url, prefix
+    laws.begin(server.url, prefix)
     await keep_law()
     break_it(monkeypatch)
-    laws.prefix = f"{prefix}broken"
+    laws.begin(server.url, f"{prefix}broken")
     try:
         await keep_law()
     except BaseException:  # noqa: BLE001 - a failure of pytest, an assertion, or an error of the store

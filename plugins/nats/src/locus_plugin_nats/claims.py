@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Entry
     from locus_plugin_nats.session import Session
 
-__all__ = ["busy_error", "claim", "describe_holder", "peek", "read", "release", "renew"]
+__all__ = ["busy_error", "claim", "describe_holder", "free_head", "peek", "read", "release", "renew"]
 
 
 def describe_holder(session: Session, head: Head) -> str:
@@ -61,7 +61,7 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
         await session.lease.hold()
         now = datetime.now(UTC)
         head = evolve(
-            _free(thread_id, tip, now),
+            free_head(thread_id, tip, now),
             token=token,
             worker=session.lease.worker,
             holder=worker,
@@ -88,7 +88,7 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
         raise
 
 
-def _free(thread_id: str, tip: Tip | None, now: datetime) -> Head:
+def free_head(thread_id: str, tip: Tip | None, now: datetime) -> Head:
     """The header that a claim continues."""
     if tip is None or tip.is_gone:
         return Head(id=thread_id, base=0 if tip is None else tip.seq, created=micros(now))
@@ -111,6 +111,7 @@ async def _show(session: Session, key: str, seq: int, token: str, *, is_abandone
         snapshot=cached,
         entries=tuple(entries),
         is_abandoned=is_abandoned,
+        signals=await session.hear(held),
         watch=held.watch,
     )
 

@@ -84,6 +84,10 @@ class Head:
         blobs: name -> chunks of the payloads of this message.
         body: name and chunks of the payload that holds the body, where that is too long for a message.
         shared: of a fork: how many of its entries it shares, name and chunks of the payload that holds them.
+        queue: where it was submitted to.
+        priority: of a submit.
+        due: when it is to be offered first, or None.
+        is_queued: whether it was ever submitted.
         purge: of a deleted thread: the last sequence of the stream of payloads that may be its own.
     """
 
@@ -111,6 +115,10 @@ class Head:
     blobs: dict[str, int] | None = None
     body: tuple[str, int] | None = None
     shared: tuple[int, str, int] | None = None
+    queue: str = ""
+    priority: int = 0
+    due: int | None = None
+    is_queued: bool = False
     purge: int = 0
 
     @property
@@ -126,6 +134,7 @@ class Head:
     def next(self, **changes: Any) -> Head:
         """The header of the next message, under a name of its own; it holds no entries unless the changes say so."""
         own: dict[str, Any] = {"count": 0, "parent": self.last, "blobs": None, "body": None, "shared": None}
+        own |= {"queue": "", "priority": 0, "due": None}
         return evolve(self, write=uuid4().hex, **(own | changes))
 
     def encode(self) -> str:

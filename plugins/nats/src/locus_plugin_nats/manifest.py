@@ -7,7 +7,7 @@ from locus.plugin import Plugin
 plugin = Plugin(
     name="nats",
     api=(1, 0),
-    summary="Journals on NATS JetStream: crash-proof, shared by the workers of many machines.",
+    summary="Journals and queues on NATS JetStream: crash-proof, shared by the workers of many machines.",
     settings="locus_plugin_nats.settings:NatsSettings",
     provides={
         "checkpointer": "locus_plugin_nats.store:make",

@@ -7,7 +7,7 @@ import base64
 import json
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from locus_plugin_nats.wire import ApiError, ConnectionLost, decode_header
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from locus_plugin_nats.session import Session
 
-__all__ = ["Found", "read_stream"]
+__all__ = ["Found", "read_one", "read_stream"]
 
 #: Subject, sequence, headers, time as the server writes it, and body.
 Found = tuple[str, int, Mapping[str, str], str, bytes]
@@ -91,8 +91,19 @@ def _read(message: Msg) -> Found:
 
 
 async def _from_leader(session: Session, stream: str, subject: str, first: int) -> Found | None:
+    return await read_one(session, stream, seq=first, next_by_subj=subject)
+
+
+async def read_one(session: Session, stream: str, **place: Any) -> Found | None:
+    """One message as the leader has it, or None.
+
+    Args:
+        session: the store.
+        stream: its name.
+        place: ``last_by_subj``, or ``seq`` and ``next_by_subj``.
+    """
     try:
-        message = (await session.wire.api(f"STREAM.MSG.GET.{stream}", seq=first, next_by_subj=subject))["message"]
+        message = (await session.wire.api(f"STREAM.MSG.GET.{stream}", **place))["message"]
     except ApiError as e:
         if e.is_missing:
             return None

@@ -18,15 +18,19 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 from locus.core.errors import JournalDamaged
-from locus.journal import Watch
+from locus.journal import Signal, Watch
 from locus.journal.listing import About
 from locus_plugin_nats.errors import NatsProblem, NatsUnreachable, StreamMismatch, TooOld
 from locus_plugin_nats.headers import HEADER, Head, Tip, make_tip
+from locus_plugin_nats.index import Index
 from locus_plugin_nats.leases import Lease
+from locus_plugin_nats.places import Place, read_place
 from locus_plugin_nats.subjects import Names, key_of
 from locus_plugin_nats.wire import ApiError, ConnectionLost, Wire, decode_header
 
 if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
     from locus_plugin_nats.address import Address
     from locus_plugin_nats.settings import NatsSettings
 
@@ -54,7 +58,8 @@ class Held:
         seq: sequence of the newest message.
         head: its header.
         about: what the thread is about.
-        watch: where the one who made the claim hears that it was lost.
+        watch: where the one who made the claim hears that it was lost, and of signals.
+        heard: number of the newest signal that it heard of.
         marks: number of the last entry of each message since the newest snapshot, and the message's sequence.
     """
 
@@ -63,6 +68,7 @@ class Held:
     head: Head
     about: About = field(factory=About)
     watch: Watch = field(factory=Watch)
+    heard: int = 0
     marks: list[tuple[int, int]] = field(factory=list)
 
 
@@ -80,6 +86,9 @@ class Session:
         self.owed: dict[str, tuple[str, int | None]] = {}
         #: Writes that listings wait for.
         self.writes: set[asyncio.Task[Any]] = set()
+        #: What is known of queues.
+        self.index = Index(self)
+        self._listens = False
         self._orders: dict[str, tuple[asyncio.Lock, int]] = {}
         self._is_ready = False
         self._preparing = asyncio.Lock()
@@ -319,6 +328,32 @@ class Session:
             found = await self.message(last_by_subj=self.names.thread(held.key))
             if found is None or found.head.token != token:
                 self.lose(token)
+            else:
+                self._show(held, await read_place(self, held.key))
+
+    async def hear(self, held: Held) -> tuple[Signal, ...]:
+        """The signals that were left at a thread; those that come from now on are shown to its holder."""
+        if not self._listens:
+            self._listens = True
+            await self.wire.listen(self.names.nudge("*"), self._on_nudge)
+        place = await read_place(self, held.key)
+        if place is None:
+            return ()
+        held.heard = len(place.sent)
+        return place.signals
+
+    async def _on_nudge(self, message: Msg) -> None:
+        key = message.subject.rsplit(".", 1)[1]
+        for held in tuple(self.held.values()):
+            if held.key == key:
+                with contextlib.suppress(NatsProblem):  # the timer looks again
+                    self._show(held, await read_place(self, key))
+
+    def _show(self, held: Held, place: Place | None) -> None:
+        for signal in () if place is None else place.signals:
+            if signal.n > held.heard:
+                held.heard = signal.n
+                held.watch.signal(signal)
 
     # -- what is owed -----------------------------------------------------------------------------
 

@@ -23,30 +23,37 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from locus.journal import Appended, Claim, ThreadInfo, ThreadQuery
 from locus_kit.entry_json import to_json
 from locus_kit.waiters import make_waiter
 from locus_plugin_nats import claims, entries, threads
+from locus_plugin_nats import queue as queues
 from locus_plugin_nats.address import parse_address
 from locus_plugin_nats.errors import StoreClosed
+from locus_plugin_nats.queue import NatsOffer
 from locus_plugin_nats.session import Session
 from locus_plugin_nats.settings import NatsSettings
 from locus_plugin_nats.subjects import key_of
 from locus_plugin_nats.worker import Operation, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from types import TracebackType
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
-    from locus.journal import Posted
+    from locus.journal import Offer, Posted, QueueDepth, Signal
+    from locus_plugin_nats.places import Place
 
 __all__ = ["NatsStore", "make"]
 
 T = TypeVar("T")
+
+#: Seconds after which a worker that waits for an offer notices that it was cancelled.
+_CANCELLABLE = 0.25
 
 #: After how many entries the loop offers a snapshot; the store takes it where it is shorter than what it saves.
 _SNAPSHOT_EVERY = 64
@@ -243,6 +250,79 @@ class NatsStore:
         """
         return await self._in_order(thread_id, lambda s: threads.delete(s, thread_id, head), is_write=True)
 
+    # -- the queue --------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        thread_id: str,
+        bodies: Sequence[Body],
+        *,
+        queue: str,
+        priority: int = 0,
+        not_before: datetime | None = None,
+    ) -> bool:
+        """Begin a thread with these entries and put it into a queue: one message.
+
+        Raises:
+            NotSerialisable: one of them has no JSON form.
+        """
+        kept = tuple(bodies)
+        forms = to_json(kept)
+        return await self._in_order(
+            thread_id, lambda s: queues.submit(s, thread_id, kept, forms, queue, priority, not_before), is_write=True
+        )
+
+    async def take(self, queues: Sequence[str], worker: str, wait: float = 0.0) -> Offer | None:
+        """The next offer of the first of these queues that has one ready, or None after so many seconds."""
+        names, until, is_first = tuple(queues), anyio.current_time() + wait, True
+        while True:
+            left = max(0.0, until - anyio.current_time())
+            found = await self._take(names, min(left, _CANCELLABLE), is_first=is_first)
+            if found is not None or left <= 0:
+                return found
+            is_first = False
+
+    async def _take(self, names: tuple[str, ...], wait: float, *, is_first: bool) -> NatsOffer | None:
+        async def work(session: Session) -> Place | None:
+            await session.ready()
+            return await queues.take(session, names, wait, is_first=is_first)
+
+        operation = self._begin(work)
+        try:
+            found = await self._end(operation)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # trio says it only here
+        except Exception:
+            raise
+        except BaseException:
+            # The caller was cancelled, and will not end what it was offered.
+            offered = getattr(operation, "result", None)
+            if offered is not None:
+                with contextlib.suppress(StoreClosed):
+                    self._begin(lambda s: queues.give_back(s, offered), is_write=True)
+            raise
+        return None if found is None else NatsOffer(self._do, found, self.settings.lease)
+
+    async def signal(self, thread_id: str, signal: Signal) -> bool:
+        """Leave a signal at a thread, and have it offered unless a worker was offered it already."""
+        return await self._in_order(thread_id, lambda s: queues.send_signal(s, thread_id, signal), is_write=True)
+
+    async def signals(self, thread_id: str) -> tuple[Signal, ...]:
+        """The signals of a thread that were not forgotten, in the order of their numbers."""
+        return await self._in_order(thread_id, lambda s: queues.read_signals(s, thread_id))
+
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
+        """Forget signals; False where the claim is over."""
+        kept = frozenset(numbers)
+        return await self._in_order(claim.thread_id, lambda s: queues.forget_signals(s, claim, kept), is_write=True)
+
+    async def depth(self, queue: str) -> QueueDepth:
+        """What is in a queue; all zeros for an unknown one."""
+        return await self._do(_behind_writes(lambda s: queues.measure_depth(s, queue)))
+
+    async def queues(self) -> tuple[str, ...]:
+        """The names of the queues with something in them, sorted."""
+        return await self._do(_behind_writes(queues.list_queues))
+
     # -- the end ----------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
@@ -274,6 +354,7 @@ def _releasing(claim: Claim, not_before: datetime | None) -> Callable[[Session],
 
 def _behind_writes(work: Callable[[Session], Awaitable[T]]) -> Callable[[Session], Awaitable[T]]:
     async def later(session: Session) -> T:
+        await session.ready()
         if session.writes:
             await asyncio.wait(tuple(session.writes))
         return await work(session)

@@ -46,6 +46,11 @@ class Names:
         return f"{self.prefix.upper()}_B"
 
     @property
+    def queue(self) -> str:
+        """The stream of places in queues."""
+        return f"{self.prefix.upper()}_Q"
+
+    @property
     def all_entries(self) -> str:
         """Every message of every journal."""
         return f"{self.prefix}.j.>"
@@ -61,6 +66,14 @@ class Names:
     def worker(self, worker: str) -> str:
         """The lease of a worker; ``"*"`` for all of them."""
         return f"{self.prefix}.w.{worker}"
+
+    def place(self, key: str) -> str:
+        """Where a thread waits; ``"*"`` for all of them."""
+        return f"{self.prefix}.q.{key}"
+
+    def nudge(self, key: str) -> str:
+        """Said, and not stored, when a thread was sent a signal; ``"*"`` for all of them."""
+        return f"{self.prefix}.n.{key}"
 
     def blob(self, key: str, name: str = "") -> str:
         """The chunks of one payload of a thread, or of all of them."""
@@ -81,5 +94,6 @@ class Names:
             self.journal: kept | {"subjects": [self.all_entries], "max_bytes": max_bytes or -1},
             self.workers: common
             | {"subjects": [self.worker("*")], "max_msgs_per_subject": 1, "allow_msg_ttl": True, "retention": "limits"},
+            self.queue: kept | {"subjects": [self.place("*")], "max_msgs_per_subject": 1, "allow_msg_ttl": True},
             self.blobs: kept | {"subjects": [f"{self.prefix}.b.>"], "max_msgs_per_subject": 1},
         }

@@ -17,6 +17,7 @@ from locus_kit.packing import pack
 from locus_plugin_nats.claims import busy_error, describe_holder
 from locus_plugin_nats.entries import describe, load_about, pack_message, read_entries, store_shared
 from locus_plugin_nats.headers import Head, Tip, from_micros, make_tip, micros
+from locus_plugin_nats.places import end_place, read_place
 from locus_plugin_nats.subjects import key_of
 from locus_plugin_nats.wire import ApiError, ConnectionLost
 
@@ -220,7 +221,7 @@ async def delete(session: Session, thread_id: str, head: int | None) -> bool:
         if tip is None:
             return False
         if tip.is_gone:
-            await _purge(session, key, tip.seq, tip.head.purge)
+            await _clean_up(session, key, tip)
             return False
         refusal = await busy_error(session, tip)
         if refusal is not None:
@@ -232,14 +233,26 @@ async def delete(session: Session, thread_id: str, head: int | None) -> bool:
         except ApiError as e:
             raise session.problem(e) from None
         last = int(blobs["state"]["last_seq"])
-        gone = Head(id=thread_id, token=uuid4().hex, write=uuid4().hex, purge=last)
+        gone = Head(
+            id=thread_id,
+            token=uuid4().hex,
+            write=uuid4().hex,
+            purge=last,
+            is_queued=await _has_place(session, key, tip),
+        )
         seq = await session.commit(key, "d", tip.seq, gone)
         if seq is not None:
-            await _purge(session, key, seq, last)
+            await _clean_up(session, key, Tip(seq, gone, 0, b"", "d"))
             return True
 
 
-async def _purge(session: Session, key: str, seq: int, last: int) -> None:
+async def _has_place(session: Session, key: str, tip: Tip) -> bool:
+    return tip.head.is_queued or await read_place(session, key) is not None
+
+
+async def _clean_up(session: Session, key: str, end: Tip) -> None:
     names = session.names
-    await session.wire.api(f"STREAM.PURGE.{names.blobs}", filter=names.blob(key), seq=last + 1)
-    await session.wire.api(f"STREAM.PURGE.{names.journal}", filter=names.thread(key), seq=seq + 1)
+    if end.head.is_queued:
+        await end_place(session, key, end.head.id, end.seq)
+    await session.wire.api(f"STREAM.PURGE.{names.blobs}", filter=names.blob(key), seq=end.head.purge + 1)
+    await session.wire.api(f"STREAM.PURGE.{names.journal}", filter=names.thread(key), seq=end.seq + 1)

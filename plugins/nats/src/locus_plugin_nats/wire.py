@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import nats
@@ -196,6 +196,25 @@ class Wire:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(client.close(), 2)
         await self._on_disconnect()
+
+    async def tell(self, subject: str) -> None:
+        """Publish without storing; it may be lost."""
+        client = self._client
+        with contextlib.suppress(nats.errors.Error, OSError):
+            if client is not None and client.is_connected:
+                await client.publish(subject)
+
+    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> None:
+        """Hear of what is published from now on, as long as the connection holds; what is missed is not said again.
+
+        Raises:
+            NatsUnreachable: the server does not answer.
+        """
+        client = await self.up(time.monotonic() + self.settings.patience)
+        try:
+            await client.subscribe(subject, cb=hear)
+        except (nats.errors.Error, OSError) as e:
+            raise self.unreachable(e) from None
 
     # -- asking -----------------------------------------------------------------------------------
 
