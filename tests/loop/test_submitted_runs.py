@@ -62,6 +62,7 @@ async def test_a_turn_that_is_submitted_twice_is_run_once() -> None:
         assert await agent.submit("Do it.", thread_id="t", request_id="r") == "t"
     offer = await take(store)
     await agent.resume("t")
+    assert await store.signals("t") == ()
     with pytest.raises(NothingToResume):
         await agent.resume("t")
     await agent.submit("Do it.", thread_id="t", request_id="r")

@@ -12,7 +12,7 @@ from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
 class TestSqliteStore(JournalStoreContract):
     """Journals in a file."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True)
     clock = FakeClock()
 
     def make_store(self, folder: Path) -> SqliteStore:
@@ -21,3 +21,6 @@ class TestSqliteStore(JournalStoreContract):
 
     async def expire(self, store: JournalStore, claim: Claim) -> None:
         self.clock.advance(31)
+
+    async def pass_time(self, store: JournalStore, seconds: float) -> None:
+        self.clock.advance(seconds)

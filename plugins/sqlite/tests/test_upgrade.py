@@ -155,6 +155,21 @@ def migration(db: sqlite3.Connection) -> None:
     db.execute("UPDATE threads SET label=upper(name)")
 
 
+async def test_a_file_of_version_2_gets_its_queue(released: tuple[Path, dict[str, Any]]) -> None:
+    path, expected = released
+    made = "SELECT name FROM sqlite_master WHERE name IN ('queue', 'signals', 'forgotten', 'removed') ORDER BY name"
+    with closing(sqlite3.connect(path)) as db:
+        for name, kind in (("forgotten", "TRIGGER"), ("removed", "TRIGGER"), ("queue", "TABLE"), ("signals", "TABLE")):
+            db.execute(f"DROP {kind} {name}")
+        db.execute("PRAGMA user_version=2")
+    assert json.loads(json.dumps(await told(path))) == expected
+    async with SqliteStore(path) as store:
+        assert await store.submit("new", [entry_from_json(expected["all"]["entries"][0][3])], queue="q") is True
+        assert await store.queues() == ("q",)
+    with closing(sqlite3.connect(path)) as db:
+        assert [name for (name,) in db.execute(made)] == ["forgotten", "queue", "removed", "signals"]
+
+
 async def test_an_older_file_is_migrated_when_it_is_opened(
     released: tuple[Path, dict[str, Any]], next_version: Callable[..., None]
 ) -> None:

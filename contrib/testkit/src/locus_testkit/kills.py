@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,20 +45,25 @@ class _Point:
 _POINT = _Point()
 
 
+async def _die_around(write: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+    _POINT.pass_by(stored=False)
+    made = await write(*arguments, **options)
+    _POINT.pass_by(stored=True)
+    return made
+
+
 def let_die(store: Store) -> Store:
     """Make a class of stores whose process dies where `every_kill` says: before one of its writes, or after it.
 
     Args:
-        store: a class of stores, the writes of which are ``append``, ``snapshot`` and maybe ``post``.
+        store: a class of stores, the writes of which are ``append``, ``snapshot`` and maybe ``post``; and those of a
+            queue, with what ends its offers.
     """
     base: Any = store
 
     class Dying(base):  # type: ignore[misc]  # any class of stores
         async def append(self, *arguments: Any, **options: Any) -> Any:
-            _POINT.pass_by(stored=False)
-            made = await super().append(*arguments, **options)
-            _POINT.pass_by(stored=True)
-            return made
+            return await _die_around(super().append, *arguments, **options)
 
         def post(self, *arguments: Any, **options: Any) -> Any:
             _POINT.pass_by(stored=False)
@@ -65,11 +71,21 @@ def let_die(store: Store) -> Store:
             _POINT.pass_by(stored=True)
             return made
 
+        async def submit(self, *arguments: Any, **options: Any) -> Any:
+            return await _die_around(super().submit, *arguments, **options)
+
+        async def forget_signals(self, *arguments: Any, **options: Any) -> Any:
+            return await _die_around(super().forget_signals, *arguments, **options)
+
+        async def take(self, *arguments: Any, **options: Any) -> Any:
+            offer = await _die_around(super().take, *arguments, **options)
+            if offer is not None:
+                offer.done = partial(_die_around, offer.done)
+                offer.back = partial(_die_around, offer.back)
+            return offer
+
         async def snapshot(self, *arguments: Any, **options: Any) -> Any:
-            _POINT.pass_by(stored=False)
-            made = await super().snapshot(*arguments, **options)
-            _POINT.pass_by(stored=True)
-            return made
+            return await _die_around(super().snapshot, *arguments, **options)
 
     made: Store = Dying  # type: ignore[assignment]  # as above
     return made

@@ -118,12 +118,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
         return self._run(str(thread_id), segment, options, store)
 
     async def submit(self, prompt: Prompt, options: SubmitOptions) -> str:
-        """Hand a turn in for a worker to run; gives the name of its thread.
-
-        Raises:
-            InputError: the prompt cannot be used, or the thread's name.
-            ConfigError: the agent's store does not hand threads to workers.
-        """
+        """Hand a turn in for a worker to run, see `Agent.submit`."""
         store = self.required_store()
         if not isinstance(store, QueueStore):
             raise ConfigError(f"{type(store).__name__} hands no threads to workers; use a checkpointer that does")
@@ -231,7 +226,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
         return self.store
 
     def drain(self, thread_id: str | None) -> int:
-        """Ask active runs, but not those of children, to yield at their next transition; returns how many."""
+        """Ask active runs to yield, see `Agent.drain`."""
         chosen = [r for r in tuple(self.active) if r.parent is None and thread_id in (None, r.thread_id)]
         for run in chosen:
             run.iterations_left = 0

@@ -1,6 +1,6 @@
 """What a run hears from outside of its process: the turn that was submitted, signals, and that its claim was lost.
 
-A lost claim cancels the run, and its next write, which the store refuses, ends it: the store decides who owns a thread.
+A lost claim cancels the run, and its next write, which the store refuses, ends it.
 Signals are forgotten when the segment gives the thread back. Until then a crash has them read again, so each must do
 nothing when its work is done: a cancel names its run, a question is answered once, and a turn has a request id.
 """
@@ -8,6 +8,7 @@ nothing when its work is done: a cancel names its run, a question is answered on
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from attrs import evolve
 
@@ -28,15 +29,19 @@ VERSION = "locus.version"
 def listen(run: SegmentContext) -> None:
     """Let a run hear what its store finds out by itself; the store may say it in any thread."""
     watch = run.host.claim.watch
+    # The store's thread has the watch: it must not keep a run alive that was dropped, nor the store itself.
+    found = ref(run)
 
     def hear(signal: Signal) -> None:
-        body = signal.body
-        if isinstance(body, Cancelled) and body.run_id in ("", run.run_id):
+        body, run = signal.body, found()
+        if run is not None and isinstance(body, Cancelled) and body.run_id in ("", run.run_id):
             run.heard.add(signal.n)
             run.cancel_now(body.reason)
 
     def leave() -> None:
-        run.cancel_now("another worker has the thread")
+        run = found()
+        if run is not None:
+            run.cancel_now("another worker has the thread")
 
     watch.on_signal, watch.on_lost = hear, leave
     if watch.is_lost:
@@ -50,9 +55,10 @@ def take_up(run: SegmentContext, segment: Segment) -> Segment:
     answers: dict[str, object] = {}
     later: list[tuple[int, Submitted]] = []
     open_run = turn.run_id if turn is not None else host.run_id if host.open_node is not None else None
+    had = {*host.state.metadata.get(REQUEST_IDS, ()), "" if turn is None else turn.request_id}
     for signal in host.claim.signals:
         body = signal.body
-        if isinstance(body, Submitted) and signal.id not in host.state.metadata.get(REQUEST_IDS, ()):
+        if isinstance(body, Submitted) and signal.id not in had:
             later.append((signal.n, evolve(body, request_id=signal.id)))
             continue
         run.heard.add(signal.n)

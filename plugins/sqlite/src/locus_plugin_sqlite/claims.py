@@ -6,15 +6,18 @@ import sqlite3
 from datetime import datetime
 from uuid import uuid4
 
+from attrs import evolve
+
 from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Transition
-from locus.journal import Claim, Snapshot
+from locus.journal import Claim, Signal, Snapshot
 from locus_plugin_sqlite.errors import EntryDamaged
 from locus_plugin_sqlite.journal_rows import Journal, ThreadRow, check_absent, fold, read_journal, read_thread_row
 from locus_plugin_sqlite.liveness import from_micros, micros, this_process
 from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.schema import check_version
 from locus_plugin_sqlite.session import Session
+from locus_plugin_sqlite.signal_rows import read_signals
 from locus_plugin_sqlite.thread_rows import insert_thread, read_held
 
 __all__ = [
@@ -79,7 +82,7 @@ def describe_holder(holder: str, where: str) -> str:
 class Claiming(Operation[Claim | None]):
     """Take a thread."""
 
-    __slots__ = ("_found", "_is_abandoned", "_name", "_settled", "_who", "token")
+    __slots__ = ("_found", "_is_abandoned", "_name", "_settled", "_signals", "_who", "token")
     # After a power cut no process is left that it would have to fence.
     durable = False
 
@@ -91,6 +94,7 @@ class Claiming(Operation[Claim | None]):
         self._found: Journal | None = None
         self._is_abandoned = False
         self._settled: tuple[str, ...] = ()
+        self._signals: tuple[Signal, ...] = ()
 
     def apply(self, session: Session) -> None:
         """Take it, and read its entries."""
@@ -108,6 +112,7 @@ class Claiming(Operation[Claim | None]):
             row = insert_thread(db, self._name, now)
         # Read before it is taken: a thread that cannot be read is not held, and can be deleted.
         self._found = read_journal(db, session.path, row, None)
+        self._signals = read_signals(db, row.id)
         db.execute(_TAKE, (self.token, session.register(), self._who, now, now, row.id))
         # Now, because another claim of the same transaction must find it.
         session.held[self.token] = read_held(db, session.path, row)
@@ -121,11 +126,12 @@ class Claiming(Operation[Claim | None]):
         if held is None or found is None:
             return  # given back in the same transaction
         try:
-            self.result = build_claim(found, self.token, is_abandoned=self._is_abandoned)
+            self.result = evolve(build_claim(found, self.token, is_abandoned=self._is_abandoned), signals=self._signals)
         except BaseException:
             # The caller will not know of this claim.
             session.owed[self.token] = (self._name, None)
             raise
+        held.watch, held.shown = self.result.watch, max((each.n for each in self._signals), default=0)
         if self.result.snapshot is not None:
             held.at, held.mark, held.state = found.at, found.mark, self.result.snapshot.state
         self._found = None

@@ -19,7 +19,7 @@ __all__ = ["APPLICATION_ID", "IDENTITY", "MIGRATIONS", "OLDEST", "VERSION", "bla
 APPLICATION_ID = 0x4C4F4355
 
 #: The version of this schema, in the file's header.
-VERSION = 2
+VERSION = 3
 
 #: The oldest version that can be migrated.
 OLDEST = 2
@@ -107,6 +107,37 @@ CREATE VIEW journal AS
 """
 
 
+# What version 3 has beyond version 2.
+_QUEUE = """
+CREATE TABLE queue (                  -- a thread that was submitted, or signalled as one
+    thread    INTEGER PRIMARY KEY,    -- its row in `threads`
+    queue     TEXT NOT NULL,
+    priority  INTEGER NOT NULL,       -- 2 goes first
+    due       INTEGER,                -- may be offered from then on, microseconds since 1970; NULL: when signalled
+    offer     TEXT NOT NULL,          -- token of the offer under way, '' where there is none
+    delivered INTEGER NOT NULL,       -- how often it was offered in a row
+    signalled INTEGER NOT NULL        -- whether a signal came since it was offered
+);
+CREATE INDEX queue_by_due ON queue (queue, priority, due) WHERE due IS NOT NULL;
+CREATE TABLE signals (
+    thread INTEGER NOT NULL,
+    n      INTEGER NOT NULL,
+    id     TEXT NOT NULL,
+    body   BLOB,                      -- JSON, as an entry; NULL: it is forgotten
+    PRIMARY KEY (thread, n)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX signals_by_id ON signals (thread, id);
+CREATE TRIGGER forgotten AFTER UPDATE OF name ON threads WHEN NEW.name IS NULL BEGIN
+    DELETE FROM queue WHERE thread=NEW.id;
+    DELETE FROM signals WHERE thread=NEW.id;
+END;
+CREATE TRIGGER removed AFTER DELETE ON threads BEGIN
+    DELETE FROM queue WHERE thread=OLD.id;
+    DELETE FROM signals WHERE thread=OLD.id;
+END;
+"""
+
+
 def _statements(script: str) -> list[str]:
     """The statements of a script; one that makes a trigger holds others."""
     made: list[str] = []
@@ -117,10 +148,19 @@ def _statements(script: str) -> list[str]:
     return [statement.strip() for statement in made if statement.strip()]
 
 
-_STATEMENTS = _statements(_SCHEMA)
+_STATEMENTS = [*_statements(_SCHEMA), *_statements(_QUEUE)]
+
+
+def _add_queue(db: sqlite3.Connection) -> None:
+    for statement in _statements(_QUEUE):
+        db.execute(statement)
+
 
 #: From a version to what makes the next one of it, within a transaction.
-MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = MappingProxyType({})
+MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = MappingProxyType({2: _add_queue})
+
+#: Those that leave exactly what a new file has.
+_SAME_AS_NEW = frozenset({2})
 
 
 def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
@@ -180,7 +220,7 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
 
 def _insist_on_the_schema(db: sqlite3.Connection, path: Path) -> None:
     """Notice that a table, an index or a trigger is not the one that was created: SQLite reads their text."""
-    if MIGRATIONS:  # what migrations add is theirs to know
+    if MIGRATIONS.keys() - _SAME_AS_NEW:  # what other migrations add is theirs to know
         return
     if _describe(db) != _describe_current():
         raise FileDamaged(path, "the description of its tables is not what was written; restore it from a backup")

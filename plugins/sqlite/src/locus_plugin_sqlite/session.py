@@ -20,12 +20,13 @@ from locus_plugin_sqlite.file import Files, forget, open_file
 from locus_plugin_sqlite.liveness import Holder, Process, micros, this_process
 from locus_plugin_sqlite.room import Reserve, lacks_room, punch_free_pages
 from locus_plugin_sqlite.settings import SqliteSettings
+from locus_plugin_sqlite.signal_rows import read_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from locus.core.state import AgentState
-    from locus.journal import Clock, ThreadInfo
+    from locus.journal import Clock, ThreadInfo, Watch
 
 __all__ = ["Held", "Session"]
 
@@ -43,6 +44,8 @@ class Held:
         at: of its newest snapshot; 0 = it has none.
         mark: checksum of that.
         state: the state there.
+        watch: of the claim, once that is made.
+        shown: number of the newest signal that it was shown.
     """
 
     thread: int
@@ -53,7 +56,12 @@ class Held:
     at: int = 0
     mark: int = 0
     state: AgentState = BLANK
+    watch: Watch | None = None
+    shown: int = 0
 
+
+#: Seconds between two looks for signals from other processes, and for claims that were lost.
+_LOOK = 1.0
 
 _sessions: WeakSet[Session] = WeakSet()
 
@@ -83,10 +91,13 @@ class Session:
         self._alone: IO[bytes] | None = None
         #: Whether the row of every thread was compared with its checksum.
         self.verified = False
-        self._due = float("inf")
+        self._due = self._look = float("inf")
         #: Whether the program still does its work, as it says itself; asked before the timer renews the lease.
         self.is_alive: Callable[[], bool] = _always
         self._registered = False
+        self._data_version = 0
+        #: How many offers this store has made, for the turns of priorities.
+        self.offered = 0
         #: Whether to look for threads to forget when nothing else waits, and those that were found.
         self.is_to_prune = False
         self.forgettable: list[ThreadInfo] = []
@@ -300,6 +311,11 @@ class Session:
         """Microseconds since 1970."""
         return micros(self._clock.now())
 
+    @property
+    def lease(self) -> int:
+        """Microseconds."""
+        return int(self.settings.lease * 1_000_000)
+
     def holder(self, worker: int | None) -> Holder | None:
         """The store that holds a thread, or None where it has left no trace."""
         if worker is None:
@@ -310,7 +326,7 @@ class Session:
 
     def register(self) -> int:
         """Say, in the transaction under way, that this store lives; gives its row in `workers`."""
-        lease = self.now() + int(self.settings.lease * 1_000_000)
+        lease = self.now() + self.lease
         if self.worker is not None:
             renewed = self.db.execute("UPDATE workers SET lease=? WHERE id=?", (lease, self.worker))
             if renewed.rowcount:
@@ -326,16 +342,23 @@ class Session:
 
     def schedule_renewal(self) -> None:
         """The lease was written: the next time is a third of it from now."""
-        self._due = time.monotonic() + self.settings.lease / 3 if self.held or self.owed else float("inf")
+        now = time.monotonic()
+        self._due = now + self.settings.lease / 3 if self.held or self.owed else float("inf")
+        self._look = min(self._look, now + _LOOK) if self.held else float("inf")
 
     def wait(self) -> float | None:
         """Seconds until there is something to do without being asked; None = never."""
-        if self._due == float("inf"):
-            return None
-        return max(0.0, self._due - time.monotonic())
+        due = min(self._due, self._look)
+        return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def tick(self) -> None:
         """Renew the lease when it is time, and settle what is owed. What fails is tried again next time."""
+        if time.monotonic() >= self._look:
+            with contextlib.suppress(Exception):  # the next call reports it
+                self.ready()
+                self._look_around()
+            self.let_others_in()
+            self._look = time.monotonic() + _LOOK if self.held else float("inf")
         if time.monotonic() < self._due:
             return
         with contextlib.suppress(Exception):  # the next call reports it
@@ -348,6 +371,28 @@ class Session:
                 del self.owed[token]
         self.let_others_in()
         self.schedule_renewal()
+
+    def _look_around(self) -> None:
+        """Find signals that other processes have sent, and claims that they have taken over."""
+        (version,) = self.db.execute("PRAGMA data_version").fetchone()
+        if version == self._data_version:  # no other connection has written
+            return
+        for token, held in tuple(self.held.items()):
+            if self.db.execute("SELECT 1 FROM threads WHERE id=? AND token=?", (held.thread, token)).fetchone() is None:
+                del self.held[token]
+                if held.watch is not None:
+                    held.watch.lose()
+            else:
+                self.show_signals(held.thread)
+        self._data_version = version
+
+    def show_signals(self, thread: int) -> None:
+        """Show the holder of a thread, where that is this store, the signals that it was not shown yet."""
+        for held in self.held.values():
+            if held.thread == thread and held.watch is not None:
+                for signal in read_signals(self.db, thread, held.shown):
+                    held.shown = signal.n
+                    held.watch.signal(signal)
 
     def write_owed(self) -> tuple[str, ...]:
         """Write, in the transaction under way, that claims were given back; gives their tokens."""

@@ -19,6 +19,7 @@ import contextlib
 import os
 import weakref
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,18 +41,30 @@ from locus_plugin_sqlite.entries import (
 )
 from locus_plugin_sqlite.errors import FileDamaged, FileUnusable, StoreClosed
 from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable, verify
+from locus_plugin_sqlite.queue import (
+    Counting,
+    Forgetting,
+    Looking,
+    Moving,
+    Naming,
+    Offered,
+    ReadingSignals,
+    Signalling,
+    Submitting,
+    Taking,
+)
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.settings import SqliteSettings, Sync
 from locus_plugin_sqlite.threads import BackingUp, Deleting, Forking, Listing, NextReady, Vacuuming
 from locus_plugin_sqlite.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
-    from locus.journal import Posted
+    from locus.journal import Offer, Posted, QueueDepth, Signal
     from locus_plugin_sqlite.operation import Operation
 
 __all__ = ["SqliteStore", "make"]
@@ -60,6 +73,9 @@ T = TypeVar("T")
 
 #: Entries in one row of a file that was salvaged.
 _SALVAGED_AT_ONCE = 64
+
+#: Seconds between two looks of a worker that waits for an offer.
+_POLL = 0.1
 
 #: After how many entries the loop offers a snapshot: what a resume reads beyond one takes some 5 ms.
 _SNAPSHOT_EVERY = 256
@@ -305,6 +321,66 @@ class SqliteStore:
         """
         await self._do(Forking(thread_id, at, into, bodies))
 
+    # -- the queue --------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        thread_id: str,
+        bodies: Sequence[Body],
+        *,
+        queue: str,
+        priority: int = 0,
+        not_before: datetime | None = None,
+    ) -> bool:
+        """Begin a thread, and put it into a queue, in one transaction.
+
+        Raises:
+            NotSerialisable: one of the bodies has no JSON form.
+            FileProblem: nothing was stored.
+        """
+        return await self._do(Submitting(thread_id, bodies, queue, priority, not_before))
+
+    async def take(self, queues: Sequence[str], worker: str, wait: float = 0.0) -> Offer | None:
+        """The next offer of these queues. A worker that waits looks at an index each tenth of a second."""
+        looking = partial(Looking, tuple(queues))
+        until = anyio.current_time() + wait
+        while True:
+            if await self._do(looking()):
+                operation = Taking(tuple(queues))
+                try:
+                    found = await self._do(operation)
+                except BaseException:
+                    if operation.result is not None:  # the caller was cancelled, and will not end it
+                        with contextlib.suppress(StoreClosed):
+                            self._queue(Moving(operation.result, 0.0))
+                    raise
+                if found is not None:
+                    return _Offer(self, found)
+            left = until - anyio.current_time()
+            if left <= 0:
+                return None
+            await anyio.sleep(min(left, _POLL))
+
+    async def signal(self, thread_id: str, signal: Signal) -> bool:
+        """Leave a signal at a thread. A run of another process is shown it within a second."""
+        return await self._do(Signalling(thread_id, signal))
+
+    async def signals(self, thread_id: str) -> tuple[Signal, ...]:
+        """The signals of a thread that were not forgotten."""
+        return await self._do(ReadingSignals(thread_id))
+
+    async def forget_signals(self, claim: Claim, numbers: Collection[int]) -> bool:
+        """Forget some of them."""
+        return await self._do(Forgetting(claim.thread_id, claim.token, numbers))
+
+    async def depth(self, queue: str) -> QueueDepth:
+        """What is in a queue; costs what is in it."""
+        return await self._do(Counting(queue))
+
+    async def queues(self) -> tuple[str, ...]:
+        """The queues with something in them."""
+        return await self._do(Naming())
+
     # -- the file ---------------------------------------------------------------------------------
 
     async def verify(self) -> Verified:
@@ -385,6 +461,27 @@ def _absolute(path: str | os.PathLike[str]) -> Path:
 def _insist_on_a_new_file(path: Path) -> None:
     if path.exists():
         raise FileUnusable(path, "it exists; name a new file")
+
+
+class _Offer:
+    """A thread that a worker may run."""
+
+    def __init__(self, store: SqliteStore, offered: Offered) -> None:
+        self._store, self._offered = store, offered
+        self.thread_id, self.queue, self.priority = offered.name, offered.queue, offered.priority
+        self.delivered, self.lease = offered.delivered, store.settings.lease
+
+    async def extend(self) -> bool:
+        """Have it for another lease."""
+        return await self._store._do(Moving(self._offered, ends=False))  # noqa: SLF001 - a part of the store
+
+    async def done(self) -> bool:
+        """Nothing is left to do."""
+        return await self._store._do(Moving(self._offered))  # noqa: SLF001 - as above
+
+    async def back(self, delay: float = 0.0, *, queue: str | None = None) -> bool:
+        """The thread is to be offered again."""
+        return await self._store._do(Moving(self._offered, delay, queue))  # noqa: SLF001 - as above
 
 
 class _Posted:
