@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from .server import Server
 class TestPostgresStore(JournalStoreContract):
     """Journals on a server."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True)
 
     @pytest.fixture(autouse=True)
     def _place(self, server: Server, schema: str) -> None:
@@ -28,6 +29,11 @@ class TestPostgresStore(JournalStoreContract):
 
     async def expire(self, store: JournalStore, claim: Claim) -> None:
         self.server.sql(f"UPDATE {self.schema}.threads SET lease = '0' WHERE token = $1 RETURNING id", claim.token)
+
+    async def pass_time(self, store: JournalStore, seconds: float) -> None:
+        self.server.sql(
+            f"UPDATE {self.schema}.queue SET due = due - $1::interval RETURNING 1", timedelta(seconds=seconds)
+        )
 
 
 class TestPostgres(PluginContract):

@@ -10,6 +10,7 @@ import contextlib
 from datetime import datetime
 
 import asyncpg
+from attrs import evolve
 
 from locus.core.errors import JournalDamaged, ThreadBusy
 from locus.core.journal import Transition, delta, entry_to_json
@@ -19,6 +20,7 @@ from locus.journal.listing import Progress
 from locus_plugin_postgres.errors import PostgresProblem
 from locus_plugin_postgres.rows import about_from, body_of, build_claim, decode, encode, key_of
 from locus_plugin_postgres.session import Held, Session
+from locus_plugin_postgres.signals import find_signals
 
 __all__ = [
     "busy_error",
@@ -131,7 +133,8 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
         raise
     if made.snapshot is not None:
         held.at, held.state = made.snapshot.at, made.snapshot.state
-    return made
+    held.watch = made.watch
+    return evolve(made, signals=await session.run(lambda db, _: find_signals(session, db, thread_id)))
 
 
 def _read_held(row: asyncpg.Record) -> Held:

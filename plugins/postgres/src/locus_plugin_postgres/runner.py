@@ -31,7 +31,7 @@ class Call(Generic[T]):
 
     Args:
         names: the threads that it is about: calls about a thread are done in the order in which they were made. None
-            for a call about all threads, which waits for all that were made before.
+            for a call about all threads, which waits for those that were made before.
         work: does it.
     """
 
@@ -59,7 +59,7 @@ class Runner:
 
     def __init__(self, session: Session) -> None:
         self.pid = os.getpid()
-        self._session = session
+        self.session = session
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._lock = Lock()
@@ -102,16 +102,17 @@ class Runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        beat = asyncio.create_task(self._session.keep_alive())
+        beat = asyncio.create_task(self.session.keep_alive())
         await self._end.wait()
         while self._tasks:
             await asyncio.wait(self._tasks)
         beat.cancel()
-        await self._session.close()
+        await self.session.close()
 
     def _begin(self, call: Call[Any]) -> None:
-        before = self._tasks if call.names is None else [self._newest.get(name) for name in call.names]
-        task = asyncio.get_running_loop().create_task(_after([each for each in before if each], call, self._session))
+        newest = self._newest
+        before = list(newest.values()) if call.names is None else [newest.get(name) for name in call.names]
+        task = asyncio.get_running_loop().create_task(_after([each for each in before if each], call, self.session))
         self._tasks.add(task)
         for name in call.names or ():
             self._newest[name] = task

@@ -76,7 +76,28 @@ CREATE TABLE {s}.snapshots (
     body     bytea NOT NULL,           -- what became of the state since that
     PRIMARY KEY (thread, at)
 );
-ALTER TABLE {s}.snapshots ALTER body SET STORAGE EXTERNAL
+ALTER TABLE {s}.snapshots ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE {s}.queue (               -- a thread that was submitted
+    thread    bigint PRIMARY KEY,
+    queue     bytea NOT NULL,
+    priority  smallint NOT NULL,
+    due       timestamptz,             -- from when it may be offered; NULL = when it is signalled
+    offer     text NOT NULL,           -- token of the offer under way, '' without one
+    ended     text NOT NULL,           -- token of the offer that was ended last
+    delivered integer NOT NULL,        -- how often it was offered in a row
+    signalled boolean NOT NULL         -- whether a signal came since it was offered
+) WITH (fillfactor = 70);
+CREATE INDEX queue_due ON {s}.queue (queue, priority, due) WHERE due IS NOT NULL;
+CREATE INDEX queue_offer ON {s}.queue (offer) WHERE offer <> '';
+CREATE TABLE {s}.signals (
+    thread bigint NOT NULL,
+    n      bigint NOT NULL,            -- from 1
+    key    bytea NOT NULL,             -- SHA-256 of its id
+    id     bytea NOT NULL,
+    body   bytea,                      -- NULL when it was forgotten
+    PRIMARY KEY (thread, n),
+    UNIQUE (thread, key)
+)
 """
 
 #: From a version to the statements that make the next one of it.

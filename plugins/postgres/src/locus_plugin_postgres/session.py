@@ -17,10 +17,12 @@ from attrs import define, field
 from locus.core.errors import LocusError
 from locus.core.journal import BLANK
 from locus.core.state import AgentState
+from locus.journal import Watch
 from locus.journal.listing import NEW, About, Progress
 from locus_plugin_postgres.address import Address
 from locus_plugin_postgres.errors import PostgresProblem, PostgresUnreachable
 from locus_plugin_postgres.failures import is_passing, is_undone, problem
+from locus_plugin_postgres.hints import Hints
 from locus_plugin_postgres.schema import in_schema, settle
 from locus_plugin_postgres.settings import PostgresSettings
 
@@ -38,6 +40,9 @@ _PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 #: Seconds for which a store that closes tries to give its threads back.
 _GOODBYE = 2.0
+
+#: Seconds between two looks for signals and lost claims.
+_LOOK = 2.0
 
 _REGISTER = """
 INSERT INTO {s}.workers (id, place, renewed) VALUES ($1, $2, clock_timestamp())
@@ -66,6 +71,8 @@ class Held:
         about: what the thread is about.
         at: of its newest snapshot; 0 = it has none, None = it is not known, so no other follows.
         state: the state there.
+        watch: of the claim.
+        shown: the numbers of the signals that it was shown.
     """
 
     thread: int
@@ -75,6 +82,8 @@ class Held:
     about: About = field(factory=About)
     at: int | None = 0
     state: AgentState = BLANK
+    watch: Watch | None = None
+    shown: set[int] = field(factory=set)
 
 
 class Session:
@@ -91,6 +100,9 @@ class Session:
         self._idle: list[asyncpg.Connection] = []
         self._free = asyncio.Semaphore(settings.connections)
         self._registered = False
+        self.hints = Hints(settings.schema, None if settings.pooler else self._connect)
+        #: Looks after the claims of this store, see `signals.watch`.
+        self.on_look: Callable[[], Awaitable[None]] | None = None
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -228,8 +240,16 @@ class Session:
 
     async def keep_alive(self) -> None:
         """Renew the lease three times in its time, and settle what is owed; never returns."""
+        third, look = self.settings.lease / 3, min(self.settings.lease / 3, _LOOK)
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
         while True:
-            await asyncio.sleep(self.settings.lease / 3)
+            await asyncio.sleep(look)
+            if self.held and self.on_look is not None:
+                await self.on_look()
+            if loop.time() < renewed + third - look / 2:
+                continue
+            renewed = loop.time()
             if not (self.held or self.owed):
                 continue
             with contextlib.suppress(LocusError):  # the next call reports it
@@ -253,6 +273,7 @@ class Session:
         if self._registered:
             with contextlib.suppress(PostgresProblem):
                 await self.run(self._leave, patience=_GOODBYE)
+        await self.hints.close()
         for db in self._idle:
             with contextlib.suppress(Exception):
                 await db.close(timeout=_GOODBYE)

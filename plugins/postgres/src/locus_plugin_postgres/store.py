@@ -13,31 +13,25 @@ Each call runs in one thread of the store's own. For all of them:
 from __future__ import annotations
 
 import contextlib
-import os
-import weakref
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-import anyio
-import anyio.to_thread
-
 from locus.core.journal import entry_to_json
 from locus.journal import Appended, Claim, ThreadInfo, ThreadQuery
 from locus.plugins import Secret
-from locus_kit.waiters import make_waiter
 from locus_plugin_postgres import claims, entries, threads
 from locus_plugin_postgres.address import Address
 from locus_plugin_postgres.errors import StoreClosed
+from locus_plugin_postgres.handle import wait_for
+from locus_plugin_postgres.queue_store import QueueHandle
 from locus_plugin_postgres.rows import key_of
-from locus_plugin_postgres.runner import Call, Runner
+from locus_plugin_postgres.runner import Call
 from locus_plugin_postgres.session import Session
 from locus_plugin_postgres.settings import PostgresSettings, Sync, Tls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
@@ -50,11 +44,8 @@ T = TypeVar("T")
 #: After how many entries the loop offers a snapshot.
 _SNAPSHOT_EVERY = 256
 
-#: Runners of the process that this one is a fork of: their connections are not to be closed from here.
-_inherited: list[Runner] = []
 
-
-class PostgresStore:
+class PostgresStore(QueueHandle):
     """Journals in PostgreSQL, which may be shared by any number of stores, processes and machines.
 
     The first call connects, and makes the tables if they are missing. A call that is cancelled does its work first, so
@@ -101,8 +92,7 @@ class PostgresStore:
         connections: int = 4,
         pooler: bool = False,
     ) -> None:
-        self._address = Address.parse(address)
-        self.settings = PostgresSettings(
+        settings = PostgresSettings(
             schema=schema,
             password=password,
             tls=tls,
@@ -115,32 +105,7 @@ class PostgresStore:
             connections=connections,
             pooler=pooler,
         )
-        self._closed = False
-        self._runner, self._dropped = self._start()
-
-    def _start(self) -> tuple[Runner, weakref.finalize[[], PostgresStore]]:
-        runner = Runner(Session(self._address, self.settings))
-        dropped = weakref.finalize(self, runner.stop)
-        dropped.atexit = False  # the runner sees to that itself
-        return runner, dropped
-
-    def __repr__(self) -> str:
-        return f"PostgresStore({self._address.shown!r}, schema={self.settings.schema!r})"
-
-    def _begin(self, names: tuple[str, ...] | None, work: Callable[[Session], Awaitable[T]]) -> Call[T]:
-        if self._runner.pid != os.getpid() and not self._closed:
-            # After a fork: the thread is not there any more, and the connections are those of the other process.
-            self._dropped.detach()
-            _inherited.append(self._runner)
-            self._runner, self._dropped = self._start()
-        call = Call(names, work)
-        call.waiter = make_waiter()
-        if not self._runner.post(call):
-            raise StoreClosed(f"the store of {self._address.shown} was closed; make another PostgresStore")
-        return call
-
-    async def _do(self, names: tuple[str, ...] | None, work: Callable[[Session], Awaitable[T]]) -> T:
-        return await _end(self._begin(names, work))
+        super().__init__(Address.parse(address), settings)
 
     # -- the protocol -----------------------------------------------------------------------------
 
@@ -280,34 +245,9 @@ class PostgresStore:
         """
         await self._do((), lambda session: session.run(_nothing))
 
-    async def aclose(self) -> None:
-        """Finish what is queued, give every thread back and close the connections; closing again does nothing."""
-        self._closed = True
-        self._dropped.detach()
-        self._runner.stop()
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._runner.join)
-
-    async def __aenter__(self) -> PostgresStore:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
 
 async def _nothing(_: object, __: object) -> None:
     """Connecting is all that is wanted."""
-
-
-async def _end(call: Call[T]) -> T:
-    if call.waiter is not None:
-        await call.waiter.wait()
-    # Else no event loop runs: a coroutine is being closed, and what it still asks for is done nevertheless.
-    if call.error is not None:
-        raise call.error
-    return call.result
 
 
 class _Posted:
@@ -319,7 +259,7 @@ class _Posted:
         self.call = call
 
     async def wait(self) -> Appended:
-        return await _end(self.call)
+        return await wait_for(self.call)
 
 
 def make(rest: str, settings: PostgresSettings) -> PostgresStore:

@@ -78,6 +78,8 @@ _FORGET = (
     "UPDATE {s}.threads SET parent = (SELECT parent FROM {s}.threads WHERE id = $1) WHERE parent = $1",
     "DELETE FROM {s}.entries WHERE thread = $1",
     "DELETE FROM {s}.snapshots WHERE thread = $1",
+    "DELETE FROM {s}.queue WHERE thread = $1",
+    "DELETE FROM {s}.signals WHERE thread = $1",
     "DELETE FROM {s}.threads WHERE id = $1",
 )
 
