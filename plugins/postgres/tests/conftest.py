@@ -42,3 +42,9 @@ def server() -> Iterator[Server]:
 def schema() -> str:
     """A schema that no other test uses."""
     return f"test_{next(_schemas)}"
+
+
+@pytest.fixture
+def schema_of_test(schema: str) -> str:
+    """The same, where that name is taken."""
+    return schema

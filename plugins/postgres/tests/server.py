@@ -132,6 +132,20 @@ class Server:
         shell.wait(_PATIENCE)
         shell.stdout.close()
 
+    def freeze(self) -> None:
+        """Have none of its processes do anything."""
+        for pid in self._processes():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """The end of that."""
+        for pid in self._processes():
+            os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
+        return [self.pid, *map(int, children.split())]
+
     def close(self) -> None:
         """Stop it and remove its data."""
         self.stop()

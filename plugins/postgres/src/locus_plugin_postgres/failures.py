@@ -111,7 +111,7 @@ def problem(error: BaseException, address: Address, patience: float) -> Postgres
             return PostgresUnreachable(
                 where, f"it takes no more connections ({said}); raise max_connections, or lower connections"
             )
-        case asyncpg.ClientConfigurationError() | asyncpg.InternalClientError() | asyncpg.InterfaceError():
+        case asyncpg.ClientConfigurationError():
             return PostgresUnreachable(where, f"no connection could be made ({said}); check the address")
         case TimeoutError():
             return PostgresUnreachable(
