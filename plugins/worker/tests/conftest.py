@@ -9,11 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools, vouch
+from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools, vouch, warm_server
+from plugins.cli.tests.warm import WarmServer
 
-from .processes import Process
+from .processes import LEASE, Process
 
-__all__ = ["environment", "here", "locus", "shop", "site", "start", "threads", "tools"]
+__all__ = ["environment", "here", "locus", "shop", "site", "start", "threads", "tools", "warm_server"]
 
 SHOP = Path(__file__).parent / "shop.py"
 
@@ -32,12 +33,8 @@ def locus(here: Path, shop: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite", "worker"})
 
 
-#: Seconds after which a silent worker is taken for dead.
-LEASE = 1.0
-
-
 @pytest.fixture
-def start(shop: Path, environment: dict[str, str]) -> Iterator[Callable[..., Process]]:
+def start(shop: Path, environment: dict[str, str], warm_server: WarmServer) -> Iterator[Callable[..., Process]]:
     """Starts commands on the file ``runs.db``; what still runs in the end is killed."""
     folder = shop.parent
     (folder / "locus.toml").write_text(f"[plugins.sqlite]\nlease = {LEASE}\n")
@@ -46,7 +43,7 @@ def start(shop: Path, environment: dict[str, str]) -> Iterator[Callable[..., Pro
 
         def begin(*arguments: str, **more: str) -> Process:
             options = ("--json", "--checkpointer", "runs.db")
-            return stack.enter_context(Process(folder, {**environment, **more}, *arguments, *options))
+            return stack.enter_context(Process(warm_server, folder, {**environment, **more}, *arguments, *options))
 
         yield begin
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -15,10 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["PATIENCE", "Process", "charges", "until"]
+from plugins.cli.tests.warm import WarmServer
+
+__all__ = ["LEASE", "PATIENCE", "Process", "charges", "until"]
 
 #: Seconds after which what should have happened has not, however busy the machine.
 PATIENCE = 90.0
+
+#: Seconds after which a silent worker is taken for dead.
+LEASE = 1.0
 
 
 def until(condition: Any, what: str) -> Any:
@@ -34,39 +37,37 @@ class Process:
     """A ``locus`` command that prints JSON lines.
 
     Args:
+        server: forks it.
         folder: its working directory.
         environment: its environment.
         arguments: the command line.
     """
 
-    def __init__(self, folder: Path, environment: dict[str, str], *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "locus_plugin_cli", *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, server: WarmServer, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+        (out, out_of_it), (err, err_of_it) = os.pipe(), os.pipe()
+        with Path(os.devnull).open("rb") as nothing:
+            self._process = server.start(
+                arguments, streams=(nothing.fileno(), out_of_it, err_of_it), folder=folder, environment=environment
+            )
+        os.close(out_of_it)
+        os.close(err_of_it)
         self.pid = self._process.pid
         self.lines: list[dict[str, Any]] = []
         self.said: list[str] = []
         self._readers = [
-            threading.Thread(target=self._read, daemon=True),
-            threading.Thread(target=self._hear, daemon=True),
+            threading.Thread(target=self._read, args=(out,), daemon=True),
+            threading.Thread(target=self._hear, args=(err,), daemon=True),
         ]
         for reader in self._readers:
             reader.start()
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.append(json.loads(line))
+    def _read(self, number: int) -> None:
+        with os.fdopen(number, encoding="utf-8") as out:
+            self.lines.extend(map(json.loads, out))
 
-    def _hear(self) -> None:
-        assert self._process.stderr is not None
-        self.said.extend(self._process.stderr)
+    def _hear(self, number: int) -> None:
+        with os.fdopen(number, encoding="utf-8") as err:
+            self.said.extend(err)
 
     def __enter__(self) -> Self:
         return self
@@ -77,12 +78,7 @@ class Process:
         if self._process.poll() is None:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGKILL)
-        self._process.wait(PATIENCE)
-        for reader in self._readers:
-            reader.join(PATIENCE)
-        for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe is not None
-            pipe.close()
+        self.wait()
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """The lines of a kind so far."""
@@ -99,7 +95,12 @@ class Process:
         """Send a signal."""
         os.kill(self.pid, number)
         if number == signal.SIGSTOP:
-            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+            until(lambda: self.state == "T", "a process that stands still")
+
+    @property
+    def state(self) -> str:
+        """Of the process, as Linux has it: ``"T"`` is stopped."""
+        return Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
 
     def wait(self) -> int:
         """Wait for the end; gives the exit status."""

@@ -90,8 +90,7 @@ def worker(
     from where they are, and no tool with effect="once" runs twice. What runs, ends and goes back is one line each.
 
     Ctrl-C or SIGTERM: it takes no more, and each run goes to another worker at its next step. A second one leaves at
-    once; others have its runs when the lease is over, on one machine right away. A container needs a grace period that
-    is longer than --drain.
+    once, and others get its runs when its lease is over. A container needs a grace period that is longer than --drain.
 
     Exit status: 0 it left; 1 the store failed; 2 the command line or an agent is wrong; 130 or 143 left at once.
     """  # noqa: D301  click reads the character
