@@ -155,6 +155,8 @@ def test_a_turn_that_was_killed_is_taken_back_and_other_effects_are_named(
     assert "removed /first.txt" in done.out
     assert "not undone: what charge did (1 call)" in done.err
     assert contents(here / "w") == FIRST
+    (left,) = map(json.loads, locus("threads", "--json").out.splitlines())
+    assert left["status"] == "ended"  # nothing is left that `locus resume` would go on with
 
 
 #: A command that kills itself right before the n-th change of a file, or of the conversation.

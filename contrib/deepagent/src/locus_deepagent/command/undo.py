@@ -14,7 +14,7 @@ import anyio.to_thread
 from attrs import evolve, field, frozen
 
 from locus.core.errors import LocusError, NothingToResume
-from locus.core.journal import EXECUTE, START, THINK, Body, Intent, Outcome, Transition
+from locus.core.journal import END, EXECUTE, START, THINK, Body, Intent, Outcome, Transition
 from locus.core.messages import ToolCall
 from locus.files import BackendError
 from locus.journal import JournalStore, read_entries
@@ -78,6 +78,7 @@ async def undo(store: JournalStore, thread: str, files: VersionedFiles, *, keep:
     claim = await store.claim(thread, f"undo-{uuid4().hex[:8]}")  # nothing runs on it meanwhile
     try:
         turns, bodies = _last_turn(thread, [entry.body for entry in await read_entries(store, thread)])
+        is_open = _is_open(bodies)
         children = await _children(store, thread, {body.run_id for body in bodies})
         for child in children:
             bodies = [*bodies, *(entry.body for entry in await read_entries(store, child))]
@@ -92,10 +93,8 @@ async def undo(store: JournalStore, thread: str, files: VersionedFiles, *, keep:
                 (removed if plan.before is None else restored).append(path)
     finally:
         await store.release(claim)
-    made = None
-    if turns:
-        made = await fork(store, thread, at=turns)
-    else:
+    made = await fork(store, thread, at=turns) if turns else None
+    if made is None or is_open:  # a run that was taken back must not be resumed
         for each in (*children, thread):
             await store.delete(each)
     return Undone(thread=made, restored=restored, removed=removed, left=changed, not_undone=_count_others(bodies))
@@ -142,6 +141,10 @@ def _last_turn(thread: str, bodies: Sequence[Body]) -> tuple[int, list[Body]]:
         raise NothingToResume(f"thread {thread!r} has no turn that could be undone")
     before = sum(isinstance(body, Transition) for body in bodies[: starts[-1]])
     return before, list(bodies[starts[-1] :])
+
+
+def _is_open(bodies: Iterable[Body]) -> bool:
+    return [body.next_node for body in bodies if isinstance(body, Transition)][-1] != END
 
 
 async def _children(store: JournalStore, thread: str, runs: set[str]) -> list[str]:
