@@ -1,7 +1,8 @@
-"""What workflows need of a store: memory keeps it, and what is broken on purpose is found."""
+"""What workflows need of a store: memory and SQLite keep it, and what is broken on purpose is found."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from attrs import evolve
 
 from locus.core.journal import Body, Outcome
 from locus.journal import Appended, Claim, MemoryStore, Offer, QueueStore
+from locus_plugin_sqlite import SqliteStore
 from locus_plugin_workflow import RetryPolicy, StepState, iteration, machine
 from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.runs import Runs
@@ -23,6 +25,15 @@ class TestInMemory(WorkflowContract):
     @asynccontextmanager
     async def open_store(self, folder: Path) -> AsyncIterator[QueueStore]:
         yield MemoryStore()
+
+
+@pytest.mark.proof
+class TestInSqlite(WorkflowContract):
+    #: A process dies at every write in the proofs, and at every fifth one in the default run.
+    stride = 5 if os.environ.get("LOCUS_PROOFS", "quick") == "quick" else 1
+
+    def open_store(self, folder: Path) -> SqliteStore:
+        return SqliteStore(folder / "journal.db", sync="normal")
 
 
 # -- what is broken is found ------------------------------------------------------------------------
