@@ -116,9 +116,12 @@ async def snapshot(session: Session, claim: Claim, at: int, state: AgentState, l
     before = held.head.snapshot
     if seq is None or at > held.head.n or (before is not None and at <= before[0]):
         return True  # a store with a history may leave it
+    if held.head.grown < held.folded:
+        return True  # the fold is longer still, so it is not even encoded
     whole = Transition(run_id=last.run_id, node=START, next_node=last.next_node, delta=delta(BLANK, state))
     content = zlib.compress(to_bytes(to_json([whole, last])), 1)
-    if held.head.grown < len(content):
+    held.folded = len(content)
+    if held.head.grown < held.folded:
         return True
     name, chunks = await store_payload(session, held.key, content, "s")
     try:

@@ -60,6 +60,7 @@ class Held:
         about: what the thread is about.
         watch: where the one who made the claim hears that it was lost, and of signals.
         heard: number of the newest signal that it heard of.
+        folded: how long a fold was when it was encoded last, in bytes.
         marks: number of the last entry of each message since the newest snapshot, and the message's sequence.
     """
 
@@ -69,6 +70,7 @@ class Held:
     about: About = field(factory=About)
     watch: Watch = field(factory=Watch)
     heard: int = 0
+    folded: int = 0
     marks: list[tuple[int, int]] = field(factory=list)
 
 
