@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -96,6 +98,20 @@ class Process:
         os.kill(self.pid, number)
         if number == signal.SIGSTOP:
             until(lambda: self.state == "T", "a process that stands still")
+
+    def freeze(self, file: Path) -> None:
+        """Stop it, and not in the middle of a write to a file: no process could write there until it thaws."""
+        while True:
+            self.signal(signal.SIGSTOP)
+            with closing(sqlite3.connect(file, timeout=0.5, isolation_level=None)) as db:
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    self.signal(signal.SIGCONT)
+                    time.sleep(0.01)
+                else:
+                    db.execute("ROLLBACK")
+                    return
 
     @property
     def state(self) -> str:

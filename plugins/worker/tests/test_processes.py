@@ -116,7 +116,7 @@ def test_a_worker_that_was_frozen_past_its_lease_writes_nothing_when_it_thaws(
     runs = threads("shop:many", 2)
     frozen = start("worker", "shop:many", "--slots", "2", SHOP_SECONDS="0.2")
     until(lambda: charges(here).total() >= 3, "three charges")
-    frozen.signal(signal.SIGSTOP)
+    frozen.freeze(here / "runs.db")
 
     successor = start("worker", "shop:many", "--slots", "2", SHOP_SECONDS="0.4")
     successor.expect("taken")

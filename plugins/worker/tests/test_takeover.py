@@ -77,7 +77,7 @@ class Chaos:
     def freeze(self) -> None:
         """Freeze a worker past its lease, and thaw it while its successor is at work."""
         victim = self.busy()
-        victim.signal(signal.SIGSTOP)
+        victim.freeze(self._folder / "runs.db")
         held, since = self.has(victim), time.time()
         # A job that ended right before the freeze has no successor: then there is nothing to wait for.
         end = time.monotonic() + 20 * LEASE
