@@ -92,6 +92,17 @@ async def test_a_worker_that_was_taken_for_dead_asks_no_model_again(tmp_path: Pa
 
 
 @pytest.mark.anyio
+async def test_more_submits_at_once_than_fit_one_transaction_are_all_stored(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "runs.db", sync="normal") as store:
+        agent = Agent(ScriptedModel(), checkpointer=store)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for n in range(300):
+                    group.start_soon(agent.submit, f"Work {n}.")
+        assert (await store.depth("default")).ready == 300
+
+
+@pytest.mark.anyio
 async def test_taking_reads_an_index_however_much_waits(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     async with SqliteStore(path, sync="normal") as store:

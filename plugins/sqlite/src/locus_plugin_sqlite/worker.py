@@ -84,8 +84,10 @@ def _work(inbox: SimpleQueue[Operation[Any] | None], session: Session) -> None:
         group: list[Operation[Any]] = []
         try:
             operation = inbox.get(timeout=session.wait())
-            while operation is not None and len(group) < _GROUP:
+            while operation is not None:
                 group.append(operation)
+                if len(group) == _GROUP:
+                    break  # before another one is taken out, which would be lost
                 operation = inbox.get_nowait()
             going = operation is not None
         except Empty:
