@@ -75,7 +75,9 @@ class Server:
                 "group": "nogroup" if _has_group("nogroup") else "nobody",
                 "extra_groups": [],
             }
-            if self._run("postgres", ["--version"], check=False).returncode:
+            try:
+                self._run("postgres", ["--version"])
+            except (PermissionError, RuntimeError):
                 self._programs = Path(shutil.copytree(_PROGRAMS, self.folder / "programs"))
             shutil.chown(self.folder, self._user["user"], self._user["group"])
         secret = self.folder / "password"
