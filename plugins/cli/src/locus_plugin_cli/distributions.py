@@ -31,10 +31,12 @@ PLUGINS = frozenset(
         "llamacpp",
         "logging",
         "mcp",
+        "nats",
         "oci",
         "ollama",
         "openai",
         "planning",
+        "postgres",
         "pricing",
         "provenance",
         "reducers",
@@ -52,6 +54,8 @@ PLUGINS = frozenset(
         "toolsearch",
         "verifier",
         "web",
+        "worker",
+        "workflow",
     }
 )
 
