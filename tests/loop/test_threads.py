@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import anyio
@@ -259,8 +260,8 @@ async def test_a_thread_that_another_run_takes_at_that_moment_is_left_to_it() ->
     agent = Agent(ScriptedModel("one"), checkpointer=store)
     release = store.release
 
-    async def overtaken(claim: Claim) -> None:
-        await release(claim)
+    async def overtaken(claim: Claim, not_before: datetime | None = None) -> None:
+        await release(claim, not_before)
         taken.append(await store.claim("typo", "another"))
 
     taken: list[Claim] = []
