@@ -5,13 +5,18 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import click
 
 from locus.core.errors import ConfigError
+from locus.plugin import Lazy
 from locus_plugin_nats.dev import DevServer
 
 __all__ = ["nats"]
+
+#: What the command line offers to plugins with commands; it is there when one of these runs.
+cli: Any = Lazy("locus.cli")
 
 
 @click.group(short_help="A NATS server for development.")
@@ -34,7 +39,7 @@ def dev(folder: str, port: int, *, sync: bool) -> None:
     except ConfigError as e:
         raise click.ClickException(str(e)) from None
     try:
-        click.echo(f"{server.url} (data in {server.folder}; Ctrl-C ends it)")
+        cli.print_text(f"{server.url} (data in {server.folder}; Ctrl-C ends it)\n")
         while not ended.wait(0.2):
             if server.process is not None and server.process.poll() is not None:
                 raise click.ClickException(f"nats-server ended; see {server.folder / 'nats-server.log'}")
