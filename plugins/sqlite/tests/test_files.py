@@ -125,26 +125,6 @@ async def test_the_file_is_for_its_owner_alone(path: Path) -> None:
     assert modes == {"runs.db": 0o600, "runs.db-wal": 0o600, "runs.db-shm": 0o600}
 
 
-async def test_a_new_file_is_the_same_however_the_system_lets_it_be_created(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given a system where a file without a name can be given one, and one where it cannot."""
-    found = []
-    for name in ("whole.db", "filled.db"):
-        place = path.with_name(name)
-        async with SqliteStore(place) as store:
-            await store.release(await store.claim("t", "w"))
-        with closing(sqlite3.connect(place)) as db:
-            tables = set(db.execute("SELECT type, name, sql FROM sqlite_master"))
-            pragmas = ("integrity_check", "journal_mode", "application_id", "user_version", "page_size", "encoding")
-            found.append((tables, [db.execute(f"PRAGMA {each}").fetchall() for each in pragmas], place.stat().st_mode))
-        monkeypatch.setattr("locus_plugin_sqlite.file._put_blank", lambda path: False)
-
-    assert found[0] == found[1]
-    assert found[0][1][:2] == [[("ok",)], [("wal",)]]
-    assert {each.name for each in path.parent.iterdir()} == {"whole.db", "filled.db"}
-
-
 async def test_an_empty_file_becomes_one(path: Path) -> None:
     put(path, b"")
     await written(path, step(1))

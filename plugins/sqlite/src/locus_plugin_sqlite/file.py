@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from locus.plugin import Lazy
 from locus_plugin_sqlite.errors import FileDamaged, FileGone, FileTooNew, FileUnusable
 from locus_plugin_sqlite.failures import problem_of
-from locus_plugin_sqlite.schema import APPLICATION_ID, VERSION, blank, settle
+from locus_plugin_sqlite.schema import APPLICATION_ID, VERSION, settle
 from locus_plugin_sqlite.settings import SqliteSettings
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def _look(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileUnusable(path, f"the folder {path.parent} does not exist; create it")
     try:
-        if not path.exists() and not _put_blank(path):
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with path.open("rb") as file:
             header = file.read(100)
     except OSError as e:
@@ -100,28 +99,6 @@ def _look(path: Path) -> None:
     version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
     if application == APPLICATION_ID and version > VERSION:
         raise FileTooNew(path, version, VERSION)
-
-
-def _put_blank(path: Path) -> bool:
-    """Put a file that holds nothing in its place, whole and synced; whether the system has done so.
-
-    It has no name before it is whole, so neither another process nor a power cut can come in between. Where that does
-    not go (other systems than Linux, some file systems, a full disk), SQLite fills an empty file statement by
-    statement, with a sync for each part of it.
-    """
-    if not hasattr(os, "O_TMPFILE"):
-        return False
-    try:
-        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o600)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - it has no path
-            file.write(blank())
-            file.flush()
-            os.fsync(descriptor)
-            # With a descriptor, although the path is absolute: without one Python does not follow the link in /proc.
-            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
-    except OSError:  # also: another process was faster
-        return False
-    return True
 
 
 class Files:

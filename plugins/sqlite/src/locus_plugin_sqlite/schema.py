@@ -13,7 +13,7 @@ from types import MappingProxyType
 from locus_plugin_sqlite.errors import FileDamaged, FileForeign, FileLocked, FileTooNew, FileTooOld, FileUnusable
 from locus_plugin_sqlite.liveness import Holder, Process
 
-__all__ = ["APPLICATION_ID", "IDENTITY", "MIGRATIONS", "OLDEST", "VERSION", "blank", "check_version", "settle"]
+__all__ = ["APPLICATION_ID", "IDENTITY", "MIGRATIONS", "OLDEST", "VERSION", "check_version", "settle"]
 
 #: "LOCU", in the file's header.
 APPLICATION_ID = 0x4C4F4355
@@ -200,14 +200,16 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
     try:
         found = _examine(db, path)  # another process may have been faster
         if found == 0:
-            _create(db)
+            for statement in _STATEMENTS:
+                db.execute(statement)
             found = VERSION
         elif found < VERSION:
             _insist_on_being_alone(db, path, found)
         while found < VERSION:
             MIGRATIONS[found](db)
             found += 1
-            db.execute(f"PRAGMA user_version={found}")
+        db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version={VERSION}")
         db.execute("COMMIT")
     except BaseException:
         # SQLite may have ended the transaction by itself.
@@ -230,32 +232,12 @@ def _describe(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
     return set(db.execute("SELECT type, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
 
 
-def _create(db: sqlite3.Connection) -> None:
-    """Fill an empty file, in the transaction under way."""
-    for statement in _STATEMENTS:
-        db.execute(statement)
-    db.execute(f"PRAGMA application_id={APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version={VERSION}")
-
-
 @cache
 def _describe_current() -> set[tuple[str, str, str]]:
     with closing(sqlite3.connect(":memory:")) as db:
-        _create(db)
+        for statement in _STATEMENTS:
+            db.execute(statement)
         return _describe(db)
-
-
-@cache
-def blank() -> bytes:
-    """The content of a file of this version that holds nothing yet, as SQLite writes it."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        db.execute("BEGIN")
-        _create(db)
-        db.execute("COMMIT")
-        content = bytearray(db.serialize())
-    # A database in memory has no log. See https://sqlite.org/fileformat2.html#file_format_version_numbers
-    content[18] = content[19] = 2
-    return bytes(content)
 
 
 def _insist_on_being_alone(db: sqlite3.Connection, path: Path, found: int) -> None:
