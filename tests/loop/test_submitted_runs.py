@@ -10,12 +10,12 @@ import anyio
 import pytest
 from tests.loop.kit import add, confirm
 
-from locus import Agent, Message, TerminateEvent, tool
+from locus import Agent, Message, TerminateEvent, ToolContext, tool
 from locus.core.directives import Suspended
 from locus.core.errors import ConfigError, Fenced, InputError, NothingToResume, StepMismatch
 from locus.core.journal import Entry, Intent, Paused, StepId, Submitted
 from locus.core.state import AgentState
-from locus.journal import MemoryStore, Offer, Signal
+from locus.journal import Claim, MemoryStore, Offer, Signal, ThreadQuery
 from locus.plugin import hookimpl
 from locus.threads import Threads
 from locus_kit.snapshots import SnapshotAdapter
@@ -295,6 +295,36 @@ async def test_a_worker_that_lost_its_claim_pays_for_no_other_model_call() -> No
     with anyio.fail_after(30), pytest.raises(Fenced):
         await agent.resume("t")
     assert len(model.requests) == 1
+
+
+async def test_a_child_of_a_run_that_lost_its_claim_is_left_for_the_successor() -> None:
+    store = MemoryStore()
+
+    async def overtaken(request: Any) -> str:
+        held = store._threads["t"].held
+        assert held is not None
+        store._threads["t"].held = None
+        taken.append(await store.claim("t", "successor"))
+        held.watch.lose()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    taken: list[Claim] = []
+    child = Agent(ScriptedModel(call("add", a=1), overtaken, "found"), tools=[add])
+
+    @tool(effect="pure")
+    async def delegate(ctx: ToolContext[Any]) -> str:
+        """Have it looked up."""
+        return (await ctx.run_child(child, "Look.")).text
+
+    agent = Agent(ScriptedModel(call("delegate"), "done"), tools=[delegate], checkpointer=store)
+    await agent.submit("Work.", thread_id="t")
+    with anyio.fail_after(30), pytest.raises(Fenced):
+        await agent.resume("t")
+    assert {info.status for info in await store.threads(ThreadQuery()) if info.thread_id != "t"} == {"crashed"}
+    await store.release(taken[0])
+    result = await agent.resume("t")
+    assert [each.result for each in result.state.tool_executions] == ["found"]
 
 
 # -- versions ----------------------------------------------------------------------------------------

@@ -265,7 +265,7 @@ async def test_a_thread_that_another_run_takes_at_that_moment_is_left_to_it() ->
         taken.append(await store.claim("typo", "another"))
 
     taken: list[Claim] = []
-    store.release = overtaken  # type: ignore[method-assign, assignment]
+    store.release = overtaken  # type: ignore[method-assign]
     with pytest.raises(NothingToResume):
         await agent.resume("typo")
     assert await store.renew(taken[0])

@@ -65,17 +65,19 @@ from locus.journal.writes import (
     release,
     release_unreadable,
     report_errors,
+    unless_lost,
     write_error,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Container, Coroutine
+    from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
     from datetime import datetime
     from typing import NoReturn, Self
 
     from locus.core.events import Ending
     from locus.core.messages import Usage
     from locus.core.state import AgentState
+    from locus.journal.signals import Watch
     from locus.journal.store import Posted
     from locus.journal.writes import When
 
@@ -141,8 +143,7 @@ class JournalHost:
         #: The intents of bodies of the node under way that were left to ask a person.
         self._interrupted: dict[StepId, Intent] = {}
         self._answers: dict[str, Answered] = {}
-        self.run_id, self.segment = "", 0
-        self._cached = 0
+        self.run_id, self.segment, self._cached = "", 0, 0
         if claim.snapshot is not None:
             self._cached = claim.snapshot.at
             self.enter_transition(claim.snapshot.last)
@@ -200,13 +201,11 @@ class JournalHost:
             # A new turn that died before its first transition may have left steps behind: they are not this run's.
             if body.run_id == self.run_id:
                 self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
-        elif kind is Retried:
-            if body.run_id == self.run_id:
-                self.retried_steps.add(body.step_id)  # type: ignore[union-attr]
+        elif kind is Retried and body.run_id == self.run_id:
+            self.retried_steps.add(body.step_id)  # type: ignore[union-attr]
         elif kind is Asked:
             # The body was left in good order to ask: it may be entered again, and writes its intent anew.
-            left = self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
-            if type(left) is Intent:
+            if type(left := self._steps.pop(body.step_id, None)) is Intent:  # type: ignore[union-attr]
                 self._interrupted[body.step_id] = left  # type: ignore[union-attr]
             self.questions[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
             self._answers.pop(body.interrupt_id, None)  # type: ignore[union-attr]  # it was about another call
@@ -222,8 +221,7 @@ class JournalHost:
         """Know that a node is done, whose state is known."""
         self.last, self.run_id = transition, transition.run_id
         if transition.segment > self.segment or transition.node == START:
-            self.segment = transition.segment
-            self.submitted = None
+            self.segment, self.submitted = transition.segment, None
         if self._steps or self.questions or self._answers or self.retried_steps:
             self.clear_node()
 
@@ -310,6 +308,10 @@ class JournalHost:
             self._roll_back()
             # Here and not in a test before each write: every iteration would pay for that.
             self._store_append = self._store_snapshot = partial(refuse, error)
+
+    def heed(self, above: Sequence[Watch]) -> None:
+        """Write nothing once the claim of a run above is lost: who has that one goes on with this thread, too."""
+        self._store_append, self._store_post = unless_lost(above, self._store_append, self._store_post)
 
     def _roll_back(self) -> None:
         """Roll back to the last durable state."""

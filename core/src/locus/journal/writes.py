@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import anyio
 from attrs import define
 
 from locus.core.errors import Fenced, LocusError, StepMismatch, StoreError
 from locus.core.journal import Transition
+from locus.journal.store import Appended
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from locus.core.errors import JournalError
     from locus.core.journal import Body
     from locus.core.state import AgentState
     from locus.core.step_id import StepId
-    from locus.journal.store import Appended, Claim, JournalStore, Posted
+    from locus.journal.signals import Watch
+    from locus.journal.store import Claim, JournalStore, Posted
+
+T = TypeVar("T")
 
 #: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
 #: on; it is there before the next entry, and before the next effect except a model call. ``"next"``: together with the
@@ -101,6 +105,28 @@ def describe_bodies(bodies: Iterable[Body]) -> str:
 async def refuse(error: JournalError, *_: object) -> NoReturn:
     """Stands in for a store's methods once the run must write nothing more."""
     raise error
+
+
+def unless_lost(
+    above: Sequence[Watch],
+    append: Callable[..., Awaitable[Appended]],
+    post: Callable[..., Posted] | None,
+) -> tuple[Callable[..., Awaitable[Appended]], Callable[..., Posted] | None]:
+    """The writes of a child's store, which are refused once one of these claims is lost.
+
+    A child that is cancelled because the run above was overtaken would end in its own journal, whose claim it still
+    has, and the successor would read that end instead of going on.
+    """
+
+    def checked(write: Callable[..., T]) -> Callable[..., T]:
+        def written(claim: Claim, *args: object, **options: object) -> T:
+            if any(watch.is_lost for watch in above):
+                raise fenced_error(claim.thread_id, Appended.FENCED)
+            return write(claim, *args, **options)
+
+        return written
+
+    return checked(append), post and checked(post)
 
 
 def fenced_error(thread_id: str, got: Appended) -> Fenced:

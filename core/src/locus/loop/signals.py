@@ -18,6 +18,8 @@ from locus.journal.recovery import REQUEST_IDS
 from locus.loop.thread import matched_answers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from locus.journal.signals import Signal
     from locus.loop.context import SegmentContext
     from locus.loop.thread import Segment
@@ -46,6 +48,16 @@ def listen(run: SegmentContext) -> None:
     watch.on_signal, watch.on_lost = hear, leave
     if watch.is_lost:
         leave()
+    if run.parent is not None:
+        run.host.heed([each.host.claim.watch for each in runs_above(run)])
+
+
+def runs_above(run: SegmentContext) -> Iterator[SegmentContext]:
+    """Those that wait for it, the nearest first."""
+    above = run.parent
+    while above is not None:
+        yield above
+        above = above.parent
 
 
 def take_up(run: SegmentContext, segment: Segment) -> Segment:
