@@ -1,8 +1,4 @@
-"""How hard the property tests try.
-
-`LOCUS_PROOFS=quick` (the default), `thorough` or `search`. The first two try the same examples on
-every machine, so that a run repeats; `search` looks for new ones and remembers what it finds.
-"""
+"""What proves laws, and on which event loops the tests of the kernel run."""
 
 from __future__ import annotations
 
@@ -10,25 +6,28 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-_SLOW = (HealthCheck.too_slow,)  # two cores shared by several environments: slowness says nothing
-
-settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_SLOW)
-settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True, suppress_health_check=_SLOW)
-settings.register_profile("search", max_examples=5000, deadline=None, suppress_health_check=_SLOW)
-#: For the examples of documents: that they run is what is shown there, the laws have tests of their own.
-settings.register_profile("document", max_examples=5, deadline=None, derandomize=True, suppress_health_check=_SLOW)
-settings.load_profile(os.environ.get("LOCUS_PROOFS", "quick"))
-
 
 #: Folders whose tests prove laws. A law holds or does not, whatever the Python: one environment proves them.
 _PROOFS = tuple(Path(__file__).parent / name for name in ("property", "durability"))
 
+#: The one event loop that is wanted, or ``""``: the newest and the oldest Python take one each, that between them both.
+_LOOP = os.environ.get("LOCUS_EVENT_LOOP", "")
+
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what proves laws."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what proves laws, and leave out what another Python tries."""
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in _PROOFS):
             item.add_marker(pytest.mark.proof)
+    if _LOOP:
+        left_out = [item for item in items if _loop_of(item) not in ("", _LOOP)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _loop_of(item) in ("", _LOOP)]
+
+
+def _loop_of(item: pytest.Item) -> str:
+    """The event loop that a test is for, ``""`` where it is for none or chooses its own."""
+    called = getattr(item, "callspec", None)
+    loop = called.params.get("anyio_backend", "") if called is not None else ""
+    return loop if isinstance(loop, str) else ""

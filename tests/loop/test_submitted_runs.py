@@ -10,7 +10,7 @@ import anyio
 import pytest
 from tests.loop.kit import add, confirm
 
-from locus import Agent, Message, TerminateEvent, ToolContext, tool
+from locus import Agent, AgentResult, Message, TerminateEvent, ToolContext, tool
 from locus.core.directives import Suspended
 from locus.core.errors import ConfigError, Fenced, InputError, NothingToResume, StepMismatch
 from locus.core.journal import Entry, Intent, Paused, StepId, Submitted
@@ -315,7 +315,8 @@ async def test_a_child_of_a_run_that_lost_its_claim_is_left_for_the_successor() 
     @tool(effect="pure")
     async def delegate(ctx: ToolContext[Any]) -> str:
         """Have it looked up."""
-        return (await ctx.run_child(child, "Look.")).text
+        found: AgentResult = await ctx.run_child(child, "Look.")
+        return found.text
 
     agent = Agent(ScriptedModel(call("delegate"), "done"), tools=[delegate], checkpointer=store)
     await agent.submit("Work.", thread_id="t")

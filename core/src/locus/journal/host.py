@@ -60,12 +60,12 @@ from locus.journal.writes import (
     PendingWrite,
     describe_bodies,
     fenced_error,
+    guard_writes,
     mismatch_error,
     refuse,
     release,
     release_unreadable,
     report_errors,
-    unless_lost,
     write_error,
 )
 
@@ -309,9 +309,9 @@ class JournalHost:
             # Here and not in a test before each write: every iteration would pay for that.
             self._store_append = self._store_snapshot = partial(refuse, error)
 
-    def heed(self, above: Sequence[Watch]) -> None:
+    def follow_claims(self, above: Sequence[Watch]) -> None:
         """Write nothing once the claim of a run above is lost: who has that one goes on with this thread, too."""
-        self._store_append, self._store_post = unless_lost(above, self._store_append, self._store_post)
+        self._store_append, self._store_post = guard_writes(above, self._store_append, self._store_post)
 
     def _roll_back(self) -> None:
         """Roll back to the last durable state."""

@@ -107,7 +107,7 @@ async def refuse(error: JournalError, *_: object) -> NoReturn:
     raise error
 
 
-def unless_lost(
+def guard_writes(
     above: Sequence[Watch],
     append: Callable[..., Awaitable[Appended]],
     post: Callable[..., Posted] | None,
@@ -118,15 +118,15 @@ def unless_lost(
     has, and the successor would read that end instead of going on.
     """
 
-    def checked(write: Callable[..., T]) -> Callable[..., T]:
-        def written(claim: Claim, *args: object, **options: object) -> T:
+    def check(write: Callable[..., T]) -> Callable[..., T]:
+        def write_unless_lost(claim: Claim, *args: object, **options: object) -> T:
             if any(watch.is_lost for watch in above):
                 raise fenced_error(claim.thread_id, Appended.FENCED)
             return write(claim, *args, **options)
 
-        return written
+        return write_unless_lost
 
-    return checked(append), post and checked(post)
+    return check(append), post and check(post)
 
 
 def fenced_error(thread_id: str, got: Appended) -> Fenced:

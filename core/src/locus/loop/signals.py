@@ -49,10 +49,10 @@ def listen(run: SegmentContext) -> None:
     if watch.is_lost:
         leave()
     if run.parent is not None:
-        run.host.heed([each.host.claim.watch for each in runs_above(run)])
+        run.host.follow_claims([each.host.claim.watch for each in find_runs_above(run)])
 
 
-def runs_above(run: SegmentContext) -> Iterator[SegmentContext]:
+def find_runs_above(run: SegmentContext) -> Iterator[SegmentContext]:
     """Those that wait for it, the nearest first."""
     above = run.parent
     while above is not None:
