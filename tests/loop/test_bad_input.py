@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from tests.loop.kit import add, results
 
-from locus import Agent, AgentState, ConfigError, LocusError, Message, ModelSettings, Role, tool
+from locus import Agent, AgentResult, AgentState, ConfigError, LocusError, Message, ModelSettings, Role, tool
 from locus.core.errors import (
     CheckpointError,
     CheckpointTooNew,
@@ -351,6 +352,24 @@ def test_run_sync_runs() -> None:
     result = agent(call("add", a=1), "two", tools=[add]).run_sync("1 + 1?")
     assert result.message == "two"
     assert results(result) == ["2"]
+
+
+def test_run_sync_does_not_spell_out_what_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncio takes the `repr` of a finished main task where SIGINT has Python's own handler, however long it is."""
+    spelled: list[Any] = []
+
+    def spell(self: AgentResult[Any]) -> str:
+        spelled.append(self)
+        return "a result"
+
+    monkeypatch.setattr(AgentResult, "__repr__", spell)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert agent("two").run_sync("1 + 1?").text == "two"
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert not spelled
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------

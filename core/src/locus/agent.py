@@ -297,7 +297,12 @@ def _refuse_event_loop(name: str) -> None:
 
 
 def _finish(run: Run[Any]) -> AgentResult[Any]:
-    async def main() -> AgentResult[Any]:
-        return await run
+    # Not what `main` returns: asyncio's runner looks at its SIGINT handler at the end, and to do so takes the `repr` of
+    # the finished task, of what that returned, and so of a whole state.
+    ended: list[AgentResult[Any]] = []
 
-    return anyio.run(main)
+    async def main() -> None:
+        ended.append(await run)
+
+    anyio.run(main)
+    return ended[0]
