@@ -152,7 +152,7 @@ async def _read_answers(app: CompiledGraph, thread_id: str, answers: tuple[str, 
         return named or None
     if len(answers) > 1 or len(ids) > 1:
         raise InputError(
-            f"several questions: expected ID=TEXT for each answer; open: {', '.join(ids) or 'no question'}"
+            f"several questions: expected ID=TEXT for each answer; open: {', '.join(sorted(ids)) or 'no question'}"
         )
     return answers[0]
 
