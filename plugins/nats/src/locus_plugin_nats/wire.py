@@ -26,6 +26,9 @@ from locus_plugin_nats.settings import NatsSettings
 
 __all__ = ["ApiError", "ConnectionLost", "Wire", "decode_header"]
 
+#: Seconds that a connection gets to end in good order.
+_FAREWELL = 2.0
+
 #: Seconds between two attempts to connect, and for one answer before it is asked for again.
 _PAUSE, _ANSWER = 0.1, 2.0
 
@@ -148,10 +151,8 @@ class Wire:
             await attempt
         except BaseException:
             attempt.cancel()
-            with contextlib.suppress(BaseException):
-                await attempt
-            with contextlib.suppress(Exception):
-                await client.close()
+            # A handshake of TLS that broke off may never end, so nothing here waits for it without a limit.
+            await _wait_briefly(attempt, asyncio.ensure_future(client.close()))
             raise
         self._inbox = client.new_inbox()
         await client.subscribe(f"{self._inbox}.*", cb=self._take)
@@ -193,8 +194,7 @@ class Wire:
         """End the connection."""
         client, self._client = self._client, None
         if client is not None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(client.close(), 2)
+            await _wait_briefly(asyncio.ensure_future(client.close()))
         await self._on_disconnect()
 
     async def tell(self, subject: str) -> None:
@@ -366,6 +366,14 @@ class Wire:
             f"no room: {error.text}. Nothing was written. Forget ended threads (`locus threads prune`), or raise the "
             "limit of the stream or the server's max_file_store; then resume the run",
         )
+
+
+async def _wait_briefly(*tasks: asyncio.Future[Any]) -> None:
+    """Let them end, and say nothing of how they did; a task that goes on is left alone."""
+    ended, _ = await asyncio.wait(tasks, timeout=_FAREWELL)
+    for each in ended:
+        if not each.cancelled():
+            each.exception()  # asyncio logs an exception that was never looked at
 
 
 def _is_refusal(error: BaseException) -> bool:
