@@ -25,7 +25,7 @@ from locus_plugin_nats import DevServer, NatsSettings, NatsStore
 from locus_plugin_nats.headers import make_tip
 from locus_plugin_nats.reading import read_stream
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.chaos]
 
 ROOT = Path(__file__).resolve().parents[3]
 IS_QUICK = os.environ.get("LOCUS_PROOFS", "quick") == "quick"

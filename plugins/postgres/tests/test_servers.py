@@ -16,7 +16,7 @@ from locus_testkit.contracts._samples import bodies_of, texts
 
 from .server import Server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.proof]
+pytestmark = [pytest.mark.anyio, pytest.mark.proof, pytest.mark.chaos]
 
 
 async def work(store: PostgresStore, thread: str, batches: int, until: anyio.Event) -> list[Body]:

@@ -16,7 +16,7 @@ from locus_plugin_sqlite import SqliteStore
 
 from .processes import Process, charges, until
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.chaos]
 
 Start = Callable[..., Process]
 

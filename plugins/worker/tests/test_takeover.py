@@ -24,21 +24,23 @@ from locus_plugin_sqlite import SqliteStore
 
 from .processes import LEASE, Process, charges, read_log, until
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.chaos]
 
 _SHORT = os.environ.get("LOCUS_PROOFS", "quick") == "quick"
 SEEDS = [1] if _SHORT else [1, 2, 3, 4, 5]
 STOPS, KILLS, WORKERS = (2, 1, 2) if _SHORT else (10, 2, 4)
 
 Start = Callable[..., Process]
+Threads = Callable[..., list[str]]
 
 
 class Chaos:
-    """Some workers, and what is done to them."""
+    """Some workers, the runs they work on, and what is done to them."""
 
-    def __init__(self, folder: Path, start: Start, seed: int, mutant: str = "") -> None:
+    def __init__(self, folder: Path, start: Start, threads: Threads, seed: int, mutant: str = "") -> None:
         self._folder, self._start, self._random = folder, start, random.Random(seed)
-        self._mutant = mutant
+        self._threads, self._mutant = threads, mutant
+        self.runs = threads("shop:many", 3 * WORKERS)
         self.workers = [self.begin() for _ in range(WORKERS)]
         self.gone: list[Process] = []
 
@@ -57,9 +59,15 @@ class Chaos:
         return held
 
     def busy(self) -> Process:
-        """A worker with something to do."""
+        """A worker with something to do; where the runs have ended before the faults have, there are new ones."""
+        if self.have_ended():
+            self.runs += self._threads("shop:many", WORKERS)
         found: list[Process] = until(lambda: [each for each in self.workers if self.has(each)], "a busy worker")
         return self._random.choice(found)
+
+    def have_ended(self) -> bool:
+        """Whether all runs have."""
+        return all(has_ended(bodies) for bodies, _ in anyio.run(read, self.runs).values())
 
     def has_successor_worked(self, victim: Process, held: set[str], since: float) -> bool:
         """Whether another worker has taken a thread of a frozen one, and has done something since."""
@@ -126,25 +134,24 @@ def has_ended(bodies: list[object]) -> bool:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_workers_that_thaw_beside_their_successors_add_nothing(
-    here: Path, start: Start, threads: Callable[..., list[str]], seed: int
+    here: Path, start: Start, threads: Threads, seed: int
 ) -> None:
-    runs = threads("shop:many", 3 * WORKERS + 2 * STOPS)
-    chaos = Chaos(here, start, seed)
+    chaos = Chaos(here, start, threads, seed)
     acts = [chaos.freeze] * STOPS + [chaos.kill] * KILLS
     random.Random(seed).shuffle(acts)
 
     for act in acts:
         act()
-    until(lambda: all(has_ended(bodies) for bodies, _ in anyio.run(read, runs).values()), "the end of all runs")
+    until(chaos.have_ended, "the end of all runs")
 
-    print(f"seed {seed}: {chaos.fenced()} fenced")  # noqa: T201
+    print(f"seed {seed}: {chaos.fenced()} fenced, {len(chaos.runs)} runs")  # noqa: T201
     assert chaos.fenced() >= 1, "a seed that proves nothing"
-    assert find_damage(here, runs) == []
+    assert find_damage(here, chaos.runs) == []
 
 
-def test_a_store_that_does_not_fence_is_found(here: Path, start: Start, threads: Callable[..., list[str]]) -> None:
-    runs = threads("shop:many", 3 * WORKERS)
-    chaos = Chaos(here, start, 1, mutant="unfenced")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_store_that_does_not_fence_is_found(here: Path, start: Start, threads: Threads, seed: int) -> None:
+    chaos = Chaos(here, start, threads, seed, mutant="unfenced")
 
     chaos.freeze()
-    until(lambda: find_damage(here, runs), "damage")
+    until(lambda: find_damage(here, chaos.runs), "damage")

@@ -27,12 +27,12 @@ from locus import Agent
 from locus.core.errors import ConfigError, LocusError
 from locus_plugin_worker.agents import AgentJobs
 from locus_plugin_worker.intake import Intake
-from locus_plugin_worker.jobs import Back, Done, Handler, Job, Verdict
+from locus_plugin_worker.jobs import Back, Done, Job, Verdict
 from locus_plugin_worker.notices import Notice, NoticeKind
 from locus_plugin_worker.presence import present
 from locus_plugin_worker.rota import Rota
-from locus_plugin_worker.stores import WorkerStore, queue_store
 from locus_plugin_worker.wedge import LoopWatch
+from locus_plugin_worker.work import Work, agents_of, store_of
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from locus.core.errors import StoreError
     from locus.journal import JournalStore, Offer
 
-__all__ = ["Work", "Worker"]
-
-#: An agent, several, or what runs the offers of each queue.
-Work = Agent[Any, Any] | Iterable[Agent[Any, Any]] | Mapping[str, Agent[Any, Any] | Handler]
+__all__ = ["Worker"]
 
 #: Seconds of one look into the queues, after which a worker that is to leave has left off looking.
 _LOOK: Final = 1.0
@@ -102,9 +99,9 @@ class Worker:
         self.name = name or f"{socket.gethostname()}.{os.getpid()}.{uuid4().hex[:4]}"
         self.slots, self._drain = slots, drain
         given = agents_or_handlers if isinstance(agents_or_handlers, Mapping) else {}
-        agents = _agents_of(agents_or_handlers)
+        agents = agents_of(agents_or_handlers)
         self._handlers = {queue: each for queue, each in given.items() if not isinstance(each, Agent)}
-        self.store = _store_of(agents, store)
+        self.store = store_of(agents, store)
         self._agents = AgentJobs(agents, self.store, deps=deps, max_attempts=max_attempts)
         self.rota = Rota([*self._agents.queues, *given, *queues])
         self._knows_stuck = stuck_after is not None
@@ -286,27 +283,3 @@ class Worker:
             about |= {"thread_id": job.thread_id, "delivered": job.delivered}
             queue = job.queue
         self._on_notice(Notice(kind=kind, worker=self.name, queue=queue, busy=self.busy, **about))
-
-
-def _agents_of(given: Work) -> list[Agent[Any, Any]]:
-    if isinstance(given, Agent):
-        return [given]
-    if isinstance(given, Mapping):
-        return [each for each in given.values() if isinstance(each, Agent)]
-    agents = list(given)
-    for each in agents:
-        if not isinstance(each, Agent):
-            raise ConfigError(f"expected agents, or a mapping from queues to handlers, got {each!r:.80}")
-    return agents
-
-
-def _store_of(agents: list[Agent[Any, Any]], store: JournalStore | None) -> WorkerStore:
-    """The one store.
-
-    Raises:
-        ConfigError: the agents have several or none, or it keeps no queues.
-    """
-    stores = {id(each.runtime.store): each.runtime.store for each in agents if each.runtime.store is not None}
-    if store is None and len(stores) > 1:
-        raise ConfigError(f"the agents have {len(stores)} checkpointers; give the worker store=, or one to all of them")
-    return queue_store(store if store is not None else next(iter(stores.values()), None))
