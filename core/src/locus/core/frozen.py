@@ -348,10 +348,9 @@ def freeze(value: Any) -> Any:
     if kind is FrozenDict and getattr(value, "_is_deep", False):
         return value
     if kind is tuple:
-        for item in value:
-            if type(item) not in _ATOMS:
-                return tuple(map(freeze, value))
-        return value
+        return value if _ATOMS.issuperset(map(type, value)) else tuple(map(freeze, value))
+    if kind is list:  # before the look for a mapping, which costs more than all of this
+        return tuple(value if _ATOMS.issuperset(map(type, value)) else map(freeze, value))
     if kind is FrozenDict or kind is dict or isinstance(value, Mapping):
         # A `FrozenDict` may have been made by hand around a list.
         made = FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})

@@ -226,7 +226,7 @@ class Plan:
             near = closest(str(name), valid)
             hint = f"; did you mean {near!r}?" if near else ""
             raise NodeError(source, f"{what} {name!r:.80}; expected one of {', '.join(map(repr, valid))}{hint}")
-        if not isinstance(given, Mapping | None):
+        if given is not None and not isinstance(given, (dict, Mapping)):
             raise NodeError(source, f"sends {given!r:.80} to {name!r}; expected a dict of values")
         return name, None if given is None else freeze_update(source, given, None)
 

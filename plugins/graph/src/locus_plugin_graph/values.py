@@ -131,6 +131,8 @@ def reduce_value(node: str, key: str, reducer: Reducer, left: Any, right: Any) -
 def _open(value: Any) -> Any:
     """A new container around the same items."""
     kind = type(value)
+    if kind is list or kind in _ATOMS:
+        return value
     if kind is tuple:
         return list(value)
     if isinstance(value, Mapping):
