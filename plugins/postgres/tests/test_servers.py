@@ -108,3 +108,26 @@ async def test_a_lease_is_renewed_by_the_store_itself(server: Server, schema: st
             with pytest.raises(ThreadBusy):
                 await there.claim("t", "another")
         assert lost == []
+
+
+async def test_the_timer_renews_no_lease_of_a_program_that_says_it_hangs(server: Server, schema: str) -> None:
+    hangs = PostgresStore(server.url(), schema=schema, lease=0.3)
+    async with hangs, PostgresStore(server.url(), schema=schema, lease=0.3) as other:
+        claim = await hangs.claim("t", "w")
+        asked: list[str] = []
+
+        def is_alive() -> bool:
+            asked.append("by the timer")
+            return False
+
+        hangs.renew_while(is_alive)
+        with anyio.fail_after(60):
+            while True:
+                try:
+                    await other.claim("t", "next")
+                    break
+                except ThreadBusy:
+                    await anyio.sleep(0.02)
+
+        assert asked
+        assert await hangs.append(claim, texts(1)) is Appended.FENCED

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
-import ssl
-from typing import Any
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from attrs import field, frozen
 
 from locus.core.errors import ConfigError
-from locus_plugin_postgres.settings import PostgresSettings
 
 __all__ = ["Address"]
 
@@ -32,12 +33,10 @@ class Address:
     Args:
         url: the address as the driver reads it.
         shown: host, port and database, for people.
-        is_local: whether every host is this machine.
     """
 
     url: str = field(repr=False)
     shown: str
-    is_local: bool
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -54,27 +53,48 @@ class Address:
             raise ConfigError(_UNREADABLE)
         return found
 
-    def arguments(self, settings: PostgresSettings) -> dict[str, Any]:
-        """What the driver takes to connect.
+    @property
+    def is_local(self) -> bool:
+        """Whether every host is this machine, as far as the address, the service and the environment say now."""
+        return all(map(_is_local, _hosts(self.url)))
 
-        Raises:
-            ConfigError: a file of certificates cannot be read.
+    def look_up(self, parameter: str, variable: str) -> str | None:
+        """What the address, its service, or the environment says of a parameter; the first of these that does.
+
+        Args:
+            parameter: as an address or a service file has it, such as ``"sslmode"``.
+            variable: of the environment, such as ``"PGSSLMODE"``.
         """
-        made: dict[str, Any] = {"dsn": self.url}
-        if settings.password is not None:
-            made["password"] = settings.password.areveal
-        tls = settings.tls
-        if tls is None and "sslmode" not in _query(self.url) and "PGSSLMODE" not in os.environ:
-            tls = "prefer" if self.is_local else "verify-full"
-        if tls in ("verify-ca", "verify-full"):
-            made["ssl"] = _context(settings, check_hostname=tls == "verify-full")
-        elif tls is not None:
-            made["ssl"] = tls
-        return made
+        query = _query(self.url)
+        return query.get(parameter) or _service(query).get(parameter) or os.environ.get(variable) or None
 
 
-def _query(url: str) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(url).query)
+def _query(url: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+def _service(query: dict[str, str]) -> Mapping[str, str]:
+    """What the file of services says of the one that the address names; as the driver reads it."""
+    name, file = query.get("service"), os.environ.get("PGSERVICEFILE")
+    if name is None:
+        return {}
+    parser = configparser.ConfigParser()
+    try:
+        parser.read(file if file is not None else Path.home() / ".pg_service.conf", encoding="utf-8")
+        return dict(parser[name])
+    except (configparser.Error, KeyError, OSError, RuntimeError, UnicodeDecodeError):
+        return {}  # the driver says what is wrong with it
+
+
+def _hosts(url: str) -> list[str]:
+    """The hosts that an address leads to, with their ports; an empty one is this machine."""
+    query = _query(url)
+    found = unquote(urlsplit(url).netloc.rpartition("@")[2]).split(",")
+    for text in (query.get("host"), _service(query).get("host"), os.environ.get("PGHOST")):
+        if any(found):
+            break
+        found = (text or "").split(",")
+    return found
 
 
 def _parse(text: str) -> Address | None:
@@ -83,31 +103,23 @@ def _parse(text: str) -> Address | None:
         return None
     place, _, _ = rest.partition("/")
     place, _, _ = place.partition("?")
-    # An '@' further on ends a password that holds one of the delimiters unescaped.
-    if "@" in rest[len(place) :] or any(ord(each) <= 32 for each in text):
+    # An '@' further on ends a password that holds one of the delimiters unescaped; two of them are one of a password.
+    if place.count("@") > 1 or "@" in rest[len(place) :] or any(ord(each) <= 32 for each in text):
         return None
-    hosts = place.rpartition("@")[2].split(",")
-    if not all(_HOST.fullmatch(host) for host in hosts):
+    if not all(_HOST.fullmatch(host) for host in place.rpartition("@")[2].split(",")):
         return None
     url = f"postgresql://{rest}"
     database = unquote(urlsplit(url).path.lstrip("/"))
-    named = [host for host in hosts if host] or _query(url).get("host", []) or [os.environ.get("PGHOST", "")]
-    shown = ",".join(unquote(host) for host in named if host) or "this machine"
-    return Address(url, f"{shown}/{database}" if database else shown, all(map(_is_local, named)))
+    shown = ",".join(host for host in _hosts(url) if host) or "this machine"
+    return Address(url, f"{shown}/{database}" if database else shown)
 
 
 def _is_local(host: str) -> bool:
-    name = re.sub(r":\d+$", "", unquote(host)).strip("[]")
-    return name in ("", "localhost", "::1") or name.startswith(("/", "127."))
-
-
-def _context(settings: PostgresSettings, *, check_hostname: bool) -> ssl.SSLContext:
+    name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host
+    name = name.partition(":")[0] if name.count(":") == 1 else name
+    if name in ("", "localhost") or name.startswith("/"):
+        return True
     try:
-        context = ssl.create_default_context(cafile=settings.ca_file)
-        context.check_hostname = check_hostname
-        if settings.cert_file is not None:
-            context.load_cert_chain(settings.cert_file, settings.key_file)
-    except OSError as e:
-        files = ", ".join(filter(None, (settings.ca_file, settings.cert_file, settings.key_file)))
-        raise ConfigError(f"the certificates in {files} cannot be read: {e}; name files in PEM format") from e
-    return context
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -49,9 +49,14 @@ _UNDONE = (
 _LASTING = ValueError
 
 
+#: What OpenSSL reports of a certificate that is not for the name, or the number, of the host.
+_OTHER_HOST = (62, 64)
+
+
 def is_passing(error: BaseException) -> bool:
     """Whether the same call may succeed a moment later."""
-    return isinstance(error, _PASSING) and not isinstance(error, _LASTING) and not _lacks_tls(error)
+    lasts = isinstance(error, _LASTING) or _lacks_tls(error) or _is_refusal(error)
+    return isinstance(error, _PASSING) and not lasts
 
 
 def is_undone(error: BaseException) -> bool:
@@ -61,6 +66,13 @@ def is_undone(error: BaseException) -> bool:
 
 def _lacks_tls(error: BaseException) -> bool:
     return isinstance(error, ConnectionError) and "SSL" in str(error)
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether the server has ended the greeting, as it does with a certificate that it does not trust."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__  # of a connection that was closed
+    return error is not None and "_ALERT_" in (error.reason or "")
 
 
 def problem(error: BaseException, address: Address, patience: float) -> PostgresProblem:
@@ -73,6 +85,12 @@ def problem(error: BaseException, address: Address, patience: float) -> Postgres
     """
     where, said = address.shown, _text(error)
     match error:
+        case ssl.SSLCertVerificationError() if error.verify_code in _OTHER_HOST:
+            return PostgresUnreachable(
+                where,
+                f"its certificate is for another host ({error.verify_message}); name the host as the certificate does, "
+                "or look only at who signed it with tls='verify-ca'",
+            )
         case ssl.SSLCertVerificationError():
             return PostgresUnreachable(
                 where,
@@ -84,6 +102,13 @@ def problem(error: BaseException, address: Address, patience: float) -> Postgres
                 where,
                 "it offers no TLS, which a server on another machine must; turn ssl on in its configuration, "
                 "or go without encryption with tls='disable'",
+            )
+        case _ if _is_refusal(error):
+            alert = _text(error.__cause__ or error)
+            return PostgresDenied(where, f"it refuses the certificate of this client ({alert}); check cert_file")
+        case asyncpg.InvalidAuthorizationSpecificationError() if "client certificate" in said:
+            return PostgresDenied(
+                where, f"it does not let this user in ({said}); name the certificate of this client with cert_file"
             )
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
             return PostgresDenied(where, f"it does not let this user in ({said}); check the user and the password")

@@ -25,6 +25,7 @@ from locus_plugin_postgres.failures import is_passing, is_undone, problem
 from locus_plugin_postgres.hints import Hints
 from locus_plugin_postgres.schema import in_schema, settle
 from locus_plugin_postgres.settings import PostgresSettings
+from locus_plugin_postgres.tls import arguments
 
 __all__ = ["Held", "Session"]
 
@@ -86,6 +87,10 @@ class Held:
     shown: set[int] = field(factory=set)
 
 
+def _always() -> bool:
+    return True
+
+
 class Session:
     """Connections are made when they are needed, and again when they are lost."""
 
@@ -103,6 +108,8 @@ class Session:
         self.hints = Hints(settings.schema, None if settings.pooler else self._connect)
         #: Looks after the claims of this store, see `signals.watch`.
         self.on_look: Callable[[], Awaitable[None]] | None = None
+        #: Whether the program that uses this store is at work, see `PostgresStore.renew_while`.
+        self.is_alive: Callable[[], bool] = _always
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -183,7 +190,7 @@ class Session:
     async def _connect(self) -> asyncpg.Connection:
         settings = self.settings
         db = await asyncpg.connect(
-            **self.address.arguments(settings),
+            **arguments(self.address, settings),
             timeout=settings.patience,
             # A statement that was prepared on one connection of a pooler is not there on the next one.
             statement_cache_size=0 if settings.pooler else 100,
@@ -250,7 +257,7 @@ class Session:
             if loop.time() < renewed + third - look / 2:
                 continue
             renewed = loop.time()
-            if not (self.held or self.owed):
+            if not (self.held or self.owed) or not self.is_alive():
                 continue
             with contextlib.suppress(LocusError):  # the next call reports it
                 await self.run(lambda db, _: self.renew(db), patience=self.settings.lease / 3)

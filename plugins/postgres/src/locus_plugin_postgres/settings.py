@@ -36,7 +36,8 @@ class PostgresSettings:
         password: of the user; None = what the address, ``PGPASSWORD`` or ``~/.pgpass`` says. A function is asked for
             each connection, as tokens that expire need it.
         tls: how the server is authenticated; None = what the address or ``PGSSLMODE`` says, else ``"verify-full"``
-            for a server on another machine and ``"prefer"`` for one on this machine.
+            for a server on another machine, or with one of the files below, and ``"prefer"`` for one on this machine.
+            ``"require"`` looks at the certificate where ``ca_file`` is given, as libpq does.
         ca_file: certificates that sign that of the server; None = those that the system trusts.
         cert_file: certificate of the client, where the server asks for one.
         key_file: its private key.

@@ -31,7 +31,7 @@ from locus_plugin_postgres.session import Session
 from locus_plugin_postgres.settings import PostgresSettings, Sync, Tls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
@@ -161,6 +161,14 @@ class PostgresStore(QueueHandle):
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim is still valid. A timer renews leases; this need not be called for that."""
         return await self._do((claim.thread_id,), lambda session: claims.renew(session, claim))
+
+    def renew_while(self, is_alive: Callable[[], bool]) -> None:
+        """Let the timer renew leases only while this says so: others get the threads of a program that hangs.
+
+        Args:
+            is_alive: called in the store's thread, three times in a lease.
+        """
+        self._runner.session.is_alive = is_alive
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back. Where that cannot be written, it is written later.
