@@ -78,6 +78,16 @@ def test_the_names_of_a_compat_path_are_listed_without_importing_them(shelf: She
     assert "toy_hooks" not in sys.modules
 
 
+def test_a_star_import_brings_every_name_that_is_offered(shelf: Shelf) -> None:
+    offered = {f"{ABSENT}:AuditHook": "toy_hooks:Audit", f"{ABSENT}:Trail": "toy_hooks:Trail"}
+    offer(shelf, "audit", offered, toy_hooks="class Audit: pass\nclass Trail: pass")
+
+    space: dict[str, Any] = {}
+    exec(f"from {ABSENT} import *", space)
+
+    assert space.keys() - {"__builtins__"} == {"AuditHook", "Trail"}
+
+
 def missing(statement: str) -> str:
     with pytest.raises(ImportError) as caught:
         exec(statement, {})

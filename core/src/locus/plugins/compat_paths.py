@@ -37,6 +37,8 @@ def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list
     _PACKAGES.add(package)
 
     def look_up(name: str) -> Any:
+        if name == "__all__":  # for `import *`, which would import nothing otherwise
+            return offered_names()
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         offers = _offers()
@@ -53,9 +55,11 @@ def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list
         setattr(sys.modules[package], name, found)
         return found
 
+    def offered_names() -> list[str]:
+        return sorted({offered for _, path, offered, _ in _offers() if path == package})
+
     def names() -> list[str]:
-        own = sys.modules[package].__dict__
-        return sorted({*own, *(offered for _, path, offered, _ in _offers() if path == package)})
+        return sorted({*sys.modules[package].__dict__, *offered_names()})
 
     return look_up, names
 
