@@ -2,7 +2,7 @@
 
 `python contrib/bench/engines.py` needs the kernel, the test kit and the plugins sqlite and nats, and starts its own
 server on this machine. Anchors and subjects take turns, so that a busy machine slows both; what is printed are medians.
-`--quick` takes a tenth of the time, `--json` is for programs.
+`--quick` takes a tenth of the time, `--queued 100000` makes the long queue longer, `--json` is for programs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ import anyio
 import nats
 
 from locus import Agent, tool
-from locus.core.journal import Body
+from locus.core.journal import Body, Submitted
+from locus.core.messages import Message, Role
 from locus.journal import Appended, MemoryStore
 from locus_kit.entry_json import to_json
 from locus_kit.packing import pack
@@ -64,6 +65,11 @@ def row(what: str, anchor: Sequence[float], ours: Sequence[float], goal: str) ->
     left, right = statistics.median(anchor), statistics.median(ours)
     shown = (what, f"{left * 1e3:.2f} ms", f"{right * 1e3:.2f} ms", f"{right / left:.2f}", goal)
     return dict(zip(FIELDS, shown, strict=True))
+
+
+def single(what: str, ours: str, goal: str) -> dict[str, str]:
+    """One line of the table that has no anchor."""
+    return dict(zip(FIELDS, (what, "", ours, "", goal), strict=True))
 
 
 async def appends(server: DevServer, what: str, rounds: int) -> dict[str, str]:
@@ -127,7 +133,100 @@ async def growth(server: DevServer, rounds: int) -> dict[str, str]:
     return row("nats, iteration of 400 against of 100", taken[100], taken[400], "1.2")
 
 
-async def measure(folder: Path, *, quick: bool) -> list[dict[str, str]]:
+def resident(server: DevServer) -> int:
+    """Bytes of memory that the server's process has."""
+    assert server.process is not None
+    found = Path(f"/proc/{server.process.pid}/status").read_text(encoding="utf-8")
+    return 1024 * next(int(line.split()[1]) for line in found.splitlines() if line.startswith("VmRSS"))
+
+
+async def at_once(count: int, tasks: int, do: Callable[[int], Awaitable[object]]) -> float:
+    """Seconds in which so many tasks have done something so many times in all."""
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for n in numbers:
+            await do(n)
+
+    started = time.perf_counter()
+    async with anyio.create_task_group() as group:
+        for _ in range(tasks):
+            group.start_soon(work)
+    return time.perf_counter() - started
+
+
+def submission(n: int) -> Submitted:
+    """A turn that is handed in."""
+    return Submitted(run_id=f"run-{n}", prompt=Message(Role.USER, "Check the order."), queue="q")
+
+
+async def fill(server: DevServer, store: NatsStore, count: int) -> list[dict[str, str]]:
+    """Submit so many runs, against publishes of as many bytes; what each takes of the server's memory and disk."""
+    client = await nats.connect(server.url)
+    stream = {"name": "FILL", "subjects": ["fill.>"], "storage": "file"}
+    await client.request("$JS.API.STREAM.CREATE.FILL", json.dumps(stream).encode())
+    body = pack(to_json([submission(0)])).body
+    await store.threads()
+    before = resident(server)
+
+    async def publish(n: int) -> None:
+        await client.request(f"fill.{n}", body, headers={"Locus": _HEADER})
+
+    async def submit(n: int) -> None:
+        assert await store.submit(f"t{n}", [submission(n)], queue="q")
+
+    few = min(count, 10_000)
+    raw = await at_once(few, 64, publish) / few
+    await client.request("$JS.API.STREAM.DELETE.FILL")
+    ours = await at_once(count, 64, submit) / count
+    info = json.loads((await client.request("$JS.API.STREAM.INFO.MANY", b"")).data)
+    await client.close()
+    disk = info["state"]["bytes"] / count - len(body)
+    memory = (resident(server) - before) / count
+    return [
+        row(f"nats, submit of {count}, 64 at a time, against publishes", [raw], [ours], "2.0"),
+        single(f"nats, memory of the server for a queued run of {count}", f"{memory:.0f} B", "1000 B"),
+        single(f"nats, disk for a queued run of {count}, overhead", f"{disk:.0f} B", "500 B"),
+    ]
+
+
+async def takes(server: DevServer, rounds: int, many: int) -> list[dict[str, str]]:
+    """A take, a claim and their ends with many threads in the queue, against the same with few."""
+    few = 1_000
+    taken: dict[int, list[float]] = {few: [], many: []}
+    async with NatsStore(server.url, NatsSettings(prefix="many")) as store:
+        rows = await fill(server, store, many)
+    async with (
+        NatsStore(server.url, NatsSettings(prefix="few")) as one,
+        NatsStore(server.url, NatsSettings(prefix="many")) as other,
+    ):
+        for n in range(few):
+            await one.submit(f"t{n}", [submission(n)], queue="q")
+        started = time.perf_counter()
+        assert (await other.depth("q")).ready == many
+        look = time.perf_counter() - started
+        rows.append(single(f"nats, first look at {many} queued", f"{look:.1f} s", ""))
+
+        async def take(store: NatsStore) -> None:
+            offer = await store.take(["q"], "bench", 10)
+            assert offer is not None
+            await store.release(await store.claim(offer.thread_id, "bench"))
+            assert await offer.done()
+
+        for n in range(min(rounds, few // 2)):
+            for count, store in ((few, one), (many, other))[:: 1 if n % 2 else -1]:
+                started = time.perf_counter()
+                await take(store)
+                taken[count].append(time.perf_counter() - started)
+        rows.append(row(f"nats, take and its end, of {many} against of {few}", taken[few], taken[many], "1.25"))
+        alone = statistics.median(taken[many])
+        left = min(2_000, many // 2)
+        together = await at_once(left, 64, lambda n: take(other)) / left
+        rows.append(row("nats, the same of 64 tasks at a time, against of one", [alone], [together], "0.2"))
+    return rows
+
+
+async def measure(folder: Path, queued: int, *, quick: bool) -> list[dict[str, str]]:
     """All of it."""
     rounds = 200 if quick else 2000
     rows: list[dict[str, str]] = []
@@ -138,6 +237,7 @@ async def measure(folder: Path, *, quick: bool) -> list[dict[str, str]]:
             rows.append(await iterations(server, folder, sync, max(3, rounds // 100), 20))
             if not always:
                 rows.append(await growth(server, max(1, rounds // 500)))
+                rows += await takes(server, rounds, queued)
     return rows
 
 
@@ -145,11 +245,12 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="What journals on an engine cost.")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--queued", type=int, default=5_000, help="threads in the long queue")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--folder", type=Path, help="where the data lies meanwhile; the disk is measured, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        rows = anyio.run(lambda: measure(Path(folder), quick=given.quick))
+        rows = anyio.run(lambda: measure(Path(folder), given.queued, quick=given.quick))
     if given.json:
         print(json.dumps(rows))
         return

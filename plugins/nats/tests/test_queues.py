@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import anyio
 import pytest
 
-from locus.core.journal import Submitted
+from locus.core.journal import Cancelled, Submitted
 from locus.core.messages import Message, Role
-from locus.journal import Offer
+from locus.journal import Offer, Signal
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore, places
 from locus_plugin_nats.reading import Found, read_stream
 from locus_plugin_nats.session import Session
@@ -77,6 +79,94 @@ async def test_worker_is_cancelled_while_it_is_offered_a_thread(server: DevServe
         offer = await store.take(["q"], "w", 10)
         assert offer is not None
         assert offer.delivered == 1
+
+
+def random_text(size: int) -> str:
+    """Text that does not become shorter by compression."""
+    return random.Random(size).randbytes(size // 2).hex()
+
+
+def received(store: NatsStore) -> int:
+    """Bytes that the server has sent to a store."""
+    client = store._worker._session.wire._client  # type: ignore[union-attr]
+    assert client is not None
+    return int(client.stats["in_bytes"])
+
+
+async def test_first_look_reads_no_bodies(server: DevServer, prefix: str) -> None:
+    """What waits is known from headers, however long the prompts are."""
+    prompt = Message(Role.USER, random_text(20_000))
+    async with NatsStore(server.url, NatsSettings(prefix=prefix)) as store:
+        for n in range(20):
+            await store.submit(f"t{n}", [Submitted(run_id="run", prompt=prompt, queue="q")], queue="q")
+    async with NatsStore(server.url, NatsSettings(prefix=prefix)) as looking:
+        assert (await looking.depth("q")).ready == 20
+        assert received(looking) < 100_000
+
+
+async def test_store_keeps_only_what_waits(server: DevServer, prefix: str) -> None:
+    """A worker that goes on for a year does not grow with every thread that it has done."""
+    settings = NatsSettings(prefix=prefix)
+    async with NatsStore(server.url, settings) as working, NatsStore(server.url, settings) as looking:
+        for n in range(12):
+            await submit(working, f"t{n}")
+        await looking.depth("q")
+        for _ in range(9):
+            offer = await working.take(["q"], "w")
+            assert offer is not None
+            assert await offer.done()
+        async with NatsStore(server.url, settings) as new:
+            for store in (working, looking, new):
+                depth = await store.depth("q")
+                assert (depth.ready, depth.held) == (3, 0)
+                assert await store._do(_count_known) == 3
+
+
+async def _count_known(session: Session) -> int:
+    return len(session.index.places) + len(session.index._over)
+
+
+async def test_done_thread_that_a_store_still_takes_for_waiting_is_not_offered_again(
+    server: DevServer, prefix: str
+) -> None:
+    """The place decides, which the server compares; then the store knows better."""
+    settings = NatsSettings(prefix=prefix)
+    async with NatsStore(server.url, settings) as here, NatsStore(server.url, settings) as there:
+        for name in ("done", "next"):
+            await submit(here, name)
+        await there.depth("q")
+        known = await there._do(_copy_known)
+        offer = await here.take(["q"], "w")
+        assert offer is not None
+        assert await offer.done()
+        await there.depth("q")
+
+        async def forget(session: Session) -> None:
+            for place in known:
+                session.index._keep(place)
+
+        await there._do(forget)
+        found = await there.take(["q"], "w")
+        assert found is not None
+        assert found.thread_id == "next"
+        assert await there.take(["q"], "w") is None
+
+
+async def _copy_known(session: Session) -> list[places.Place]:
+    return list(session.index.places.values())
+
+
+async def test_signal_does_not_read_what_else_waits(server: DevServer, prefix: str) -> None:
+    """A command that cancels one run costs the same however many wait."""
+    prompt = Message(Role.USER, random_text(5_000))
+    async with NatsStore(server.url, NatsSettings(prefix=prefix)) as store:
+        for n in range(30):
+            await store.submit(f"t{n}", [Submitted(run_id="run", prompt=prompt, queue="q")], queue="q")
+    async with NatsStore(server.url, NatsSettings(prefix=prefix)) as sending:
+        assert await sending.signal("t7", Signal(body=Cancelled(run_id="", reason="enough"), id="one"))
+        assert not await sending.signal("t7", Signal(body=Cancelled(run_id="", reason="enough"), id="one"))
+        assert received(sending) < 30_000
+        assert (await sending.depth("q")).ready == 30
 
 
 async def test_place_without_a_fence_is_given_to_two(

@@ -117,6 +117,31 @@ async def test_lease_runs_out_on_the_servers_clock(server: DevServer, prefix: st
         await dead.aclose()
 
 
+async def test_timer_renews_no_lease_of_a_program_that_says_it_hangs(server: DevServer, prefix: str) -> None:
+    """Others get what it holds, as if its process had died; when it is well again it finds out."""
+    settings = NatsSettings(prefix=prefix, lease=1)
+    async with NatsStore(server.url, settings) as hangs, NatsStore(server.url, settings) as other:
+        claim = await hangs.claim("t", "w")
+        asked: list[bool] = []
+
+        def is_alive() -> bool:
+            asked.append(False)
+            return False
+
+        hangs.renew_while(is_alive)
+        with anyio.fail_after(30):
+            while True:
+                try:
+                    await other.claim("t", "next")
+                    break
+                except ThreadBusy:
+                    await anyio.sleep(0.05)
+        assert asked
+        hangs.renew_while(lambda: True)
+        assert not await hangs.renew(claim)
+        assert await hangs.append(claim, [step(1)]) is Appended.FENCED
+
+
 @pytest.mark.parametrize(
     ("config", "given", "wrong"),
     [

@@ -78,9 +78,8 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
         if seq is not None:
             break
     session.held[token] = Held(key, seq, head)
-    is_abandoned = tip is not None and bool(tip.head.worker)
     try:
-        return await _show(session, key, seq, token, is_abandoned=is_abandoned)
+        return await _show(session, key, seq, token, tip)
     except BaseException:
         # The caller will not know of this claim.
         session.held.pop(token, None)
@@ -95,12 +94,23 @@ def free_head(thread_id: str, tip: Tip | None, now: datetime) -> Head:
     return tip.head.next()
 
 
-async def _show(session: Session, key: str, seq: int, token: str, *, is_abandoned: bool) -> Claim:
-    """What a claim shows, and what the store will need of it."""
+async def _show(session: Session, key: str, seq: int, token: str, before: Tip | None) -> Claim:
+    """What a claim shows, and what the store will need of it.
+
+    Args:
+        session: the store.
+        key: of the thread.
+        seq: sequence of the claim's message.
+        token: of the claim.
+        before: the message before the claim.
+    """
     held = session.held[token]
-    tip = Tip(seq, held.head, 0, b"", "c")
     cached = await load_snapshot(session, key, held.head)
-    entries, marks = await read_entries(session, key, tip, 0 if cached is None else cached.at)
+    after = 0 if cached is None else cached.at
+    newest = Tip(seq, held.head, 0, b"", "c")
+    if before is not None and before.head.count and before.head.n - before.head.count <= after:
+        newest = before  # which has all the entries, as that of a thread that was just submitted does
+    entries, marks = await read_entries(session, key, newest, after)
     held.marks, held.about = marks, await load_about(session, key, held.head)
     if cached is not None and held.head.snapshot is not None:
         held.marks.insert(0, (cached.at, held.head.snapshot[1]))
@@ -110,7 +120,7 @@ async def _show(session: Session, key: str, seq: int, token: str, *, is_abandone
         head=held.head.n,
         snapshot=cached,
         entries=tuple(entries),
-        is_abandoned=is_abandoned,
+        is_abandoned=before is not None and bool(before.head.worker),
         signals=await session.hear(held),
         watch=held.watch,
     )

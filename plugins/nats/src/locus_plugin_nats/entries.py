@@ -172,14 +172,17 @@ async def read_entries(session: Session, key: str, tip: Tip, after: int) -> tupl
     first = head.base + 1
     if head.snapshot is not None and after >= head.snapshot[0]:
         first = head.snapshot[1]
-    found = await read_stream(session, session.names.journal, session.names.thread(key), first, last=tip.seq)
+    if head.count and head.n - head.count <= after:
+        messages = [tip]
+    else:
+        found = await read_stream(session, session.names.journal, session.names.thread(key), first, last=tip.seq)
+        messages = [make_tip(*each) for each in found]
     entries: list[Entry] = []
     marks: list[tuple[int, int]] = []
-    for subject, seq, headers, at, data in found:
-        message = make_tip(subject, seq, headers, at, data)
+    for message in messages:
         if message.head.count and message.head.n > after:
             entries += await _unpack(session, key, message)
-            marks.append((message.head.n, seq))
+            marks.append((message.head.n, message.seq))
     entries = [entry for entry in entries if entry.n > after]
     _check(head, entries, after)
     return entries, marks

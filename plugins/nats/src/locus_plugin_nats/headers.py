@@ -192,21 +192,22 @@ class Tip:
         return self.kind == "d"
 
 
-def make_tip(subject: str, seq: int, headers: Mapping[str, str], at: str, data: bytes) -> Tip:
+def make_tip(subject: str, seq: int, headers: Mapping[str, str], at: str | int, data: bytes) -> Tip:
     """A message that was stored.
 
     Args:
         subject: of the message; its fourth word is the kind.
         seq: its sequence.
         headers: of the message.
-        at: when the server stored it, as the server writes that.
+        at: when the server stored it, as the server writes that, or in microseconds.
         data: its body.
 
     Raises:
         JournalDamaged: its header is not what was written.
     """
     try:
-        return Tip(seq, decode(headers[HEADER]), parse_time(at), data, subject.split(".")[3])
+        micros_at = at if isinstance(at, int) else parse_time(at)
+        return Tip(seq, decode(headers[HEADER]), micros_at, data, subject.split(".")[3])
     except (ValueError, TypeError, LookupError) as e:
         raise JournalDamaged(f"message {seq} of {subject} cannot be read: {type(e).__name__}: {e}", store="nats") from e
 

@@ -16,13 +16,23 @@ from attrs import evolve, field, frozen
 from locus.core.journal import entry_from_json, entry_to_json
 from locus.journal import Signal
 from locus_kit.entry_json import from_bytes, to_bytes
+from locus_plugin_nats.headers import Tip
 from locus_plugin_nats.reading import read_one
 from locus_plugin_nats.wire import ApiError, ConnectionLost
 
 if TYPE_CHECKING:
     from locus_plugin_nats.session import Session
 
-__all__ = ["Place", "change_place", "decode_place", "end_place", "read_place", "write_place"]
+__all__ = [
+    "Place",
+    "begin_place",
+    "change_place",
+    "current_place",
+    "decode_place",
+    "end_place",
+    "read_place",
+    "write_place",
+]
 
 _FENCE = "Nats-Expected-Last-Subject-Sequence"
 
@@ -116,6 +126,38 @@ def decode_place(data: bytes, seq: int) -> Place:
         sent=tuple(form["ids"]),
         write=form["w"],
     )
+
+
+def begin_place(submitted: Tip, seq: int) -> Place:
+    """The place of a thread that was submitted and not taken yet.
+
+    Args:
+        submitted: the message that submitted it.
+        seq: sequence of what was written of its place before that, or 0.
+    """
+    head = submitted.head
+    return Place(
+        id=head.id,
+        seq=seq,
+        queue=head.queue,
+        priority=head.priority,
+        due=submitted.at if head.due is None else head.due,
+        begun=submitted.seq,
+        write="",
+    )
+
+
+async def current_place(session: Session, key: str, thread_id: str) -> Place:
+    """Where a thread waits, whether that was written or follows from its submit."""
+    found = await read_place(session, key)
+    if found is not None and found.begun and not found.gone:
+        return found
+    submitted = await session.message(last_by_subj=session.names.entry(key, "t"))
+    known = Place(id=thread_id) if found is None else found
+    if submitted is None or submitted.seq < known.gone:
+        return Place(id=thread_id, seq=known.seq) if known.gone else known
+    place = begin_place(submitted, known.seq)
+    return place if known.gone else evolve(place, signals=known.signals, sent=known.sent)
 
 
 async def read_place(session: Session, key: str) -> Place | None:

@@ -1,7 +1,7 @@
 """Handing threads to workers: the queue half of the store.
 
-Each store that takes keeps an index of all places, and reads what has changed since its last look, which one request
-tells. So to take an offer costs the same however many threads wait.
+Each store that takes keeps an index of what waits, and reads what has changed since its last look, which one request
+tells. So to take an offer costs the same however many threads wait, or ever did.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from locus.journal.listing import about, progress
 from locus_kit.packing import pack
 from locus_plugin_nats.claims import busy_error, free_head
 from locus_plugin_nats.entries import describe, pack_message
-from locus_plugin_nats.headers import from_micros, micros
-from locus_plugin_nats.places import Place, change_place, read_place, write_place
+from locus_plugin_nats.headers import Tip, from_micros, micros
+from locus_plugin_nats.places import Place, change_place, current_place, read_place, write_place
 from locus_plugin_nats.subjects import key_of
 
 if TYPE_CHECKING:
@@ -88,10 +88,8 @@ async def submit(
 ) -> bool:
     """Begin a thread with these entries, which are its offer as well: one message."""
     key = key_of(thread_id)
+    tip: Tip | None = None  # most threads are new, and of one that is not the server says so
     while True:
-        tip = await session.tip(key, thread_id)
-        if tip is not None and (tip.head.n or await busy_error(session, tip) is not None):
-            return False
         there = progress(bodies)
         head = free_head(thread_id, tip, datetime.now().astimezone()).next(
             n=len(bodies),
@@ -110,6 +108,9 @@ async def submit(
         head, body = await pack_message(session, key, head, pack(forms))
         if await session.commit(key, "t", 0 if tip is None else tip.seq, head, body) is not None:
             return True
+        tip = await session.tip(key, thread_id)
+        if tip is not None and (tip.head.n or await busy_error(session, tip) is not None):
+            return False
 
 
 async def take(session: Session, queues: Sequence[str], wait: float, *, is_first: bool) -> Place | None:
@@ -122,8 +123,6 @@ async def take(session: Session, queues: Sequence[str], wait: float, *, is_first
         is_first: False for a caller that goes on waiting: then nothing is asked where nothing has happened.
     """
     index = session.index
-    if wait > 0:
-        await index.listen()
     if not is_first and not index.is_old(_LOOK):
         due = index.next_due(queues)
         pause = wait if due is None else min(wait, max(0.0, (due - index.now()) / 1e6))
@@ -174,11 +173,7 @@ async def send_signal(session: Session, thread_id: str, signal: Signal) -> bool:
     if tip is None or tip.is_gone:
         return False
     while True:
-        async with session.index.lock:
-            await session.index.sync()
-        place = session.index.places.get(thread_id)
-        if place is None or place.gone:
-            place = Place(id=thread_id, seq=0 if place is None else place.seq)
+        place = await current_place(session, key, thread_id)
         if signal.id in place.sent:
             return False
         now = session.index.now()
@@ -224,7 +219,7 @@ async def measure_depth(session: Session, queue: str) -> QueueDepth:
     async with session.index.lock:
         await session.index.sync()
     now = session.index.now()
-    waiting = [(p.due or 0, p) for p in session.index.waiting() if p.queue == queue]
+    waiting = [(p.due or 0, p) for p in session.index.places.values() if p.queue == queue]
     ready = [due for due, _ in waiting if due <= now]
     held = sum(bool(place.offer) and due > now for due, place in waiting)
     return QueueDepth(
@@ -240,4 +235,4 @@ async def list_queues(session: Session) -> tuple[str, ...]:
     """The queues with something in them."""
     async with session.index.lock:
         await session.index.sync()
-    return tuple(sorted({place.queue for place in session.index.waiting()}))
+    return tuple(sorted({place.queue for place in session.index.places.values()}))

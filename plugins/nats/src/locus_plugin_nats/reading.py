@@ -6,9 +6,10 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from locus_plugin_nats.headers import Tip, make_tip
 from locus_plugin_nats.wire import ApiError, ConnectionLost, decode_header
 
 if TYPE_CHECKING:
@@ -16,13 +17,19 @@ if TYPE_CHECKING:
 
     from locus_plugin_nats.session import Session
 
-__all__ = ["Found", "read_one", "read_stream"]
+__all__ = ["Found", "read_one", "read_stream", "scan"]
 
 #: Subject, sequence, headers, time as the server writes it, and body.
 Found = tuple[str, int, Mapping[str, str], str, bytes]
 
 #: Messages, and bytes, for one request.
 _BATCH, _BYTES = 512, 8 * 1024 * 1024
+
+#: Headers for one request of a scan.
+_SCANNED = 2000
+
+#: Nanoseconds after which the server drops the consumer of a scan that was broken off.
+_FORGOTTEN = 30_000_000_000
 
 
 async def read_stream(
@@ -111,3 +118,69 @@ async def read_one(session: Session, stream: str, **place: Any) -> Found | None:
     headers = decode_header(message.get("hdrs", ""))
     data = base64.b64decode(message.get("data", ""))
     return message["subject"], int(message["seq"]), headers, message["time"], data
+
+
+async def scan(session: Session, subject: str, first: int | None = None) -> AsyncIterator[list[Tip]]:
+    """Messages of journals without their bodies, some thousands at a time: for one pass over very many.
+
+    Args:
+        session: the store.
+        subject: those to read; may have wildcards.
+        first: the sequence to begin with; None = only the newest message of each subject.
+
+    Raises:
+        NatsUnreachable: the server does not answer.
+        JournalDamaged: a header is not what was written.
+    """
+    stream = session.names.journal
+    start = {"deliver_policy": "last_per_subject"}
+    if first is not None:
+        start = {"deliver_policy": "by_start_sequence", "opt_start_seq": max(1, first)}  # type: ignore[dict-item]
+    try:
+        made = await session.wire.api(
+            f"CONSUMER.CREATE.{stream}",
+            stream_name=stream,
+            config=start
+            | {
+                "ack_policy": "none",
+                "headers_only": True,
+                "mem_storage": True,
+                "num_replicas": 1,
+                "filter_subject": subject,
+                "inactive_threshold": _FORGOTTEN,
+            },
+        )
+    except ApiError as e:
+        raise session.problem(e) from None
+    consumer, left = f"{stream}.{made['name']}", int(made["num_pending"])
+    try:
+        while left:
+            messages = await _fetch(session, consumer, left)
+            left -= len(messages)
+            yield [_tip(message) for message in messages]
+    finally:
+        await session.wire.api(f"CONSUMER.DELETE.{consumer}")
+
+
+def _tip(message: Msg) -> Tip:
+    words = message.reply.split(".")
+    return make_tip(message.subject, int(words[5]), message.headers or {}, int(words[7]) // 1000, b"")
+
+
+async def _fetch(session: Session, consumer: str, left: int) -> list[Msg]:
+    arrived: list[str] = []
+    batch = min(left, _SCANNED)
+
+    def is_last(message: Msg) -> bool:
+        arrived.append(message.reply)
+        return not message.reply.startswith("$JS.ACK.") or len(arrived) == batch
+
+    request = json.dumps({"batch": batch, "expires": 1_500_000_000}).encode()
+    try:
+        found = await session.wire.ask_many(f"$JS.API.CONSUMER.MSG.NEXT.{consumer}", request, is_last, own_inbox=True)
+    except ConnectionLost:
+        raise session.wire.unreachable() from None
+    messages = [message for message in found if message.reply.startswith("$JS.ACK.")]
+    if not messages:
+        raise session.wire.unreachable()
+    return messages

@@ -98,6 +98,7 @@ class Session:
 
     def _on_return(self) -> None:
         self.lease.grant()
+        self.index.forget_hints()
 
     # -- streams ----------------------------------------------------------------------------------
 

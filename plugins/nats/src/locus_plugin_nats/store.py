@@ -100,7 +100,9 @@ class NatsStore:
         if self._worker.pid != os.getpid() and not self._closed:
             # After a fork: the thread and the connection are the other process's, and so is what it holds.
             self._dropped.detach()
+            is_alive = self._worker.is_alive
             self._worker, self._dropped = self._start()
+            self._worker.is_alive = is_alive
         if not self._worker.post(operation):
             raise StoreClosed(f"the store of {self._address} was closed; make another NatsStore", store="nats")
         return operation
@@ -190,6 +192,14 @@ class NatsStore:
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim is still valid. A timer renews leases; this need not be called for that."""
         return await self._in_order(claim.thread_id, lambda s: claims.renew(s, claim))
+
+    def renew_while(self, is_alive: Callable[[], bool]) -> None:
+        """Let the timer renew the lease only while this says so: others get the threads of a program that hangs.
+
+        Args:
+            is_alive: called in the store's thread, three times in a lease.
+        """
+        self._worker.is_alive = is_alive
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back. Where that cannot be written, it is written later."""

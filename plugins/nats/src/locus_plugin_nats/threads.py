@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,25 +15,18 @@ from locus.journal.listing import about, page, progress, progress_of_fork, statu
 from locus_kit.packing import pack
 from locus_plugin_nats.claims import busy_error, describe_holder
 from locus_plugin_nats.entries import describe, load_about, pack_message, read_entries, store_shared
-from locus_plugin_nats.headers import Head, Tip, from_micros, make_tip, micros
+from locus_plugin_nats.headers import Head, Tip, from_micros, micros
 from locus_plugin_nats.places import end_place, read_place
+from locus_plugin_nats.reading import scan
 from locus_plugin_nats.subjects import key_of
-from locus_plugin_nats.wire import ApiError, ConnectionLost
+from locus_plugin_nats.wire import ApiError
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
-
     from locus.core.journal import Body, Entry
     from locus.journal import ThreadQuery
     from locus_plugin_nats.session import Session
 
 __all__ = ["delete", "fork", "list_threads", "next_ready"]
-
-#: Messages for one request.
-_BATCH = 2000
-
-#: Nanoseconds after which the server drops the consumer of a listing that was broken off.
-_FORGOTTEN = 30_000_000_000
 
 
 async def list_threads(session: Session, query: ThreadQuery | None) -> tuple[ThreadInfo, ...]:
@@ -85,62 +77,12 @@ async def next_ready(session: Session, now: datetime) -> str | None:
 async def _tips(session: Session) -> list[Tip]:
     """The newest message of every thread, without bodies."""
     await session.ready()
-    names = session.names
-    try:
-        made = await session.wire.api(
-            f"CONSUMER.CREATE.{names.journal}",
-            stream_name=names.journal,
-            config={
-                "deliver_policy": "last_per_subject",
-                "ack_policy": "none",
-                "headers_only": True,
-                "mem_storage": True,
-                "num_replicas": 1,
-                "filter_subject": names.all_entries,
-                "inactive_threshold": _FORGOTTEN,
-            },
-        )
-    except ApiError as e:
-        raise session.problem(e) from None
-    newest: dict[str, tuple[int, Msg]] = {}
-    consumer, left = f"{names.journal}.{made['name']}", int(made["num_pending"])
-    try:
-        while left:
-            messages = await _fetch(session, consumer, left)
-            for message in messages:
-                key = message.subject.split(".")[2]
-                seq = int(message.reply.split(".")[5])
-                if key not in newest or newest[key][0] < seq:
-                    newest[key] = seq, message
-            left -= len(messages)
-    finally:
-        await session.wire.api(f"CONSUMER.DELETE.{consumer}")
-    found = [_tip(seq, message) for seq, message in newest.values()]
-    return [tip for tip in found if not tip.is_gone]
-
-
-def _tip(seq: int, message: Msg) -> Tip:
-    tip = make_tip(message.subject, seq, message.headers or {}, "1970-01-01T00:00:00Z", b"")
-    return Tip(seq, tip.head, int(message.reply.split(".")[7]) // 1000, b"", tip.kind)
-
-
-async def _fetch(session: Session, consumer: str, left: int) -> list[Msg]:
-    arrived: list[str] = []
-    batch = min(left, _BATCH)
-
-    def is_last(message: Msg) -> bool:
-        arrived.append(message.reply)
-        return not message.reply.startswith("$JS.ACK.") or len(arrived) == batch
-
-    request = json.dumps({"batch": batch, "expires": 1_500_000_000}).encode()
-    try:
-        found = await session.wire.ask_many(f"$JS.API.CONSUMER.MSG.NEXT.{consumer}", request, is_last, own_inbox=True)
-    except ConnectionLost:
-        raise session.wire.unreachable() from None
-    messages = [message for message in found if message.reply.startswith("$JS.ACK.")]
-    if not messages:
-        raise session.wire.unreachable()
-    return messages
+    newest: dict[str, Tip] = {}
+    async for tips in scan(session, session.names.all_entries):
+        for tip in tips:
+            if tip.head.id not in newest or newest[tip.head.id].seq < tip.seq:
+                newest[tip.head.id] = tip
+    return [tip for tip in newest.values() if not tip.is_gone]
 
 
 async def fork(

@@ -43,6 +43,10 @@ class Operation(Generic[T]):
         self.waiter: Waiter | None = None
 
 
+def _always() -> bool:
+    return True
+
+
 class Worker:
     """Runs operations until it is stopped. It knows nothing of its store, so a store can be dropped."""
 
@@ -56,6 +60,8 @@ class Worker:
         self._early: list[Operation[Any]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._session: Session | None = None
+        #: Whether the program still does its work, as it says itself; asked before the timer renews the lease.
+        self.is_alive: Callable[[], bool] = _always
         self.stopped = False
 
     def post(self, operation: Operation[Any]) -> bool:
@@ -98,13 +104,23 @@ class Worker:
         for operation in self._early:
             self._begin(operation)
         self._early.clear()
-        timer = asyncio.create_task(_tick(session))
+        timer = asyncio.create_task(self._tick(session))
         await stopping.wait()
         while self._tasks:
             await asyncio.wait(self._tasks)
         timer.cancel()
         await asyncio.wait((timer,))
         await session.close()
+
+    async def _tick(self, session: Session) -> None:
+        """Renew the lease, and settle what is owed. What fails is tried again next time."""
+        while True:
+            await asyncio.sleep(session.settings.lease / 3)
+            with contextlib.suppress(Exception):  # the next call reports it
+                if (session.held or session.owed) and self.is_alive():
+                    await session.lease.hold(now=True)
+                await session.settle()
+                await session.look_after()
 
     def _stop(self) -> None:
         if self._stopping is not None:
@@ -138,17 +154,6 @@ async def _do(session: Session, operation: Operation[Any]) -> None:
     waiter = operation.waiter
     if waiter is not None and waiter.finish():
         waiter.wake()
-
-
-async def _tick(session: Session) -> None:
-    """Renew the lease, and settle what is owed. What fails is tried again next time."""
-    while True:
-        await asyncio.sleep(session.settings.lease / 3)
-        with contextlib.suppress(Exception):  # the next call reports it
-            if session.held or session.owed:
-                await session.lease.hold(now=True)
-            await session.settle()
-            await session.look_after()
 
 
 _running: WeakSet[Worker] = WeakSet()
