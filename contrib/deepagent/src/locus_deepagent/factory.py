@@ -36,12 +36,8 @@ _PARTS: Final = {
     "memory_files": "locus-plugin-instructions",
     "subagents": "locus-plugin-subagents",
 }
-#: The tools that change files.
-_WRITES: Final = ("write_file", "edit_file")
 #: Keywords that may bring tools when a run begins.
 _LATER: Final = frozenset({"mcp", "plugins", "config"})
-#: Keywords that may bring settings of a part.
-_CONFIGURATION: Final = frozenset({"plugins", "config"})
 
 
 def create_deepagent(
@@ -130,10 +126,8 @@ def create_deepagent(
     else:
         note = note or f"reflexion is off, so nothing sets a confidence: the first {submit_tool!r} ends the run"
     condition = done | TokenLimit(max_tokens) | MaxIterations(max_iterations)
-    given = agent_kwargs.pop("termination", None)
+    given, guard = agent_kwargs.pop("termination", None), agent_kwargs.pop("provenance", True)
     hook = SubmissionHook(submit_tool, condition=repr(done), schema=schema, note=note, tools=layers)
-    notes = _WRITES if enable_filesystem and _is_in_memory(agent_kwargs) else ()
-    agent_kwargs["provenance"] = _allow(agent_kwargs.get("provenance", True), (make_optional(submit_tool), *notes))
     return Agent(
         model,
         tools=own,
@@ -142,7 +136,8 @@ def create_deepagent(
         checkpointer=checkpointer,
         hooks=[hook, *agent_kwargs.pop("hooks", ())],
         **({"grounding": grounding} if grounding else {}),
-        **{name: value for name, value in agent_kwargs.items() if name != "provenance" or value},
+        **({} if guard in (None, False) else {"provenance": _allow(guard, submit_tool, own)}),
+        **agent_kwargs,
     )
 
 
@@ -189,15 +184,6 @@ def _setting(given: Any, name: str) -> Any:
     return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
 
 
-def _is_in_memory(options: Mapping[str, Any]) -> bool:
-    """Whether files are in the run, or in an object that keeps them in memory: what is written goes nowhere else."""
-    if options.keys() & _CONFIGURATION:
-        return False  # it may say that they are somewhere else
-    given = options["filesystem"]
-    backend = _setting(given, "backend")
-    return _setting(given, "root") is None and (backend is None or getattr(backend, "in_memory", False) is True)
-
-
 def _with_submit_tool(
     tools: list[object], name: str, schema: OutputSchema[Any] | None, options: Mapping[str, Any]
 ) -> tuple[list[object], str]:
@@ -206,8 +192,12 @@ def _with_submit_tool(
     Raises:
         ConfigError: none has the name, and it was probably misspelled.
     """
-    names = ToolRegistry.of(tools).names
-    if name in names:
+    registry = ToolRegistry.of(tools)
+    names, submit = registry.names, registry.get(name)
+    if submit is not None:
+        # What is submitted reaches the caller alone, unless the tool says that it reaches others.
+        if submit.targets is None and submit.egress is None:
+            tools = [evolve(submit, targets=(), egress=False) if each is submit else each for each in registry]
         return tools, ""
     if schema is not None:
         return [*tools, make_submit_tool(name, schema)], ""
@@ -238,8 +228,8 @@ def _judge_submissions(given: Any, submit_tool: str) -> Any:
     return given  # the kernel says what it must be
 
 
-def _allow(given: Any, harmless: Iterable[str]) -> Any:
-    """The settings of provenance: what is submitted reaches the caller alone, and files in memory stay in the run."""
-    if given is True:
-        return ProvenanceSettings(tools={name: ToolRule(mode="allow") for name in harmless})
-    return given
+def _allow(given: Any, submit_tool: str, tools: list[object]) -> Any:
+    """The settings of provenance, where a submission by a tool that a plugin may bring is excepted by its name."""
+    if given is not True or submit_tool in ToolRegistry.of(tools).names:
+        return given
+    return ProvenanceSettings(tools={make_optional(submit_tool): ToolRule(mode="allow")})

@@ -88,7 +88,8 @@ def make_tools(backend: object, rules: Rules, max_depth: int = 64) -> list[Any]:
     # A write that a crash interrupted is made again: the file is then what it was to be. An edit is not found again
     # where it was made, unless the files in memory have gone with the process.
     is_kept = not getattr(backend, "in_memory", False)
-    changing: ToolOptions = {"reads": "user", "targets": ("path",), "egress": False}
+    # A write to files in memory changes the run alone, and what is read from them is untrusted.
+    changing: ToolOptions = {"reads": "user", "targets": ("path",) if is_kept else (), "egress": False}
     writing: ToolOptions = {**changing, "effect": "keyed"}
     editing: ToolOptions = {**changing, "effect": "once", "ask_on_unknown": True} if is_kept else writing
     # What they return is bounded by them, so nothing is cut from its middle.

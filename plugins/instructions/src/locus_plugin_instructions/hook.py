@@ -11,6 +11,7 @@ from anyio import to_thread
 from attrs import evolve
 
 from locus.core.errors import ConfigError
+from locus.core.labels import taint
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
@@ -29,6 +30,9 @@ from locus_plugin_instructions.settings import InstructionsSettings
 __all__ = ["InstructionsHook"]
 
 NAME = "instructions"
+
+#: Of what the authors of a project wrote, in any of its files.
+_LABEL = taint(NAME)
 
 #: Where the state keeps what the run reads: the run's id, the block, and the digest of each file by its path.
 KEY = "instructions"
@@ -85,6 +89,8 @@ class InstructionsHook(Hook):
             await self._tell(run, before.get("files", {}), now, is_first=False, in_use=False)
         run.stash[_CHECKED] = True
         run.stash[_BLOCK] = before["block"]
+        if NAME not in state.label.sources and _UNTRUSTED in before["block"]:
+            state = state.with_label(_LABEL)  # before the first call that the model makes after it has read this
         return await call_next(state)
 
     @hookimpl

@@ -10,7 +10,9 @@ from anyio import to_thread
 from attrs import evolve
 
 from locus import tool
+from locus.core.labels import taint
 from locus.core.messages import Message, Role
+from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Hook, RunContext, StashKey, hookimpl
 from locus.tools import Tool
@@ -23,6 +25,9 @@ __all__ = ["SkillsHook"]
 
 NAME = "skills"
 READ = "read_skill"
+
+#: Of what the authors of skills wrote.
+_LABEL = taint(NAME)
 
 _REPORT: StashKey[tuple[int, SkillsReport]] = StashKey("skills: executions looked at, and the report")
 
@@ -70,6 +75,15 @@ class SkillsHook(Hook):
             return await to_thread.run_sync(partial(catalog.read, name, file), abandon_on_cancel=True)
 
         return [read_skill]
+
+    @hookimpl
+    async def locus_wrap_node(
+        self, call_next: Callable[[AgentState], Awaitable[AgentState]], node: str, state: AgentState, run: RunContext
+    ) -> AgentState:
+        """Say that the model reads what others wrote: the descriptions in the list."""
+        if node == "think" and self._block and not self.settings.trusted:
+            state = state.with_label(_LABEL)
+        return await call_next(state)
 
     @hookimpl
     async def locus_wrap_model_call(

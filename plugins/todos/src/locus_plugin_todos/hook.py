@@ -69,7 +69,9 @@ class TodosHook(Hook):
     ) -> AgentState:
         live = TodoState() if self.settings.state is None else self.settings.state
         if NAME in state.metadata:
-            live.replace(_read(state))
+            live.swap(_read(state))
+        if NAME in state.metadata or any(call.name == WRITE for call in state.unanswered):
+            live.add_label(state.label)
         before = tuple(live.snapshot())
         token = RUN_TODOS.set(live)
         try:
@@ -79,7 +81,7 @@ class TodosHook(Hook):
         after = _find_written(new.tool_executions[len(state.tool_executions) :])
         if after is None:
             return new
-        live.replace(after)
+        live.swap(after)
         changes = find_changes(before, after)
         if changes:
             completed = sum(todo.is_completed for todo in after)
@@ -89,7 +91,10 @@ class TodosHook(Hook):
     @hookimpl
     def locus_label_result(self, call: ToolCall, result: str, run: RunContext) -> Label | None:
         """A list holds the words of the model, which may be those of anything that it had read."""
-        return run.state.label if call.name in (READ, WRITE) else None
+        if call.name not in (READ, WRITE):
+            return None
+        live = RUN_TODOS.get(None)
+        return run.state.label if live is None else run.state.label | live.label
 
     @hookimpl
     def locus_review_answer(self, answer: Message, state: AgentState, run: RunContext) -> Accept | Revise:

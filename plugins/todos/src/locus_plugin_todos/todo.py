@@ -9,6 +9,8 @@ from typing import Any
 
 from attrs import Attribute, asdict, field, frozen
 
+from locus.core.labels import CLEAN, Label
+
 __all__ = [
     "COMPLETED",
     "MAX_CHARS",
@@ -69,16 +71,27 @@ class Todo:
 
 
 class TodoState:
-    """The list of one run; it may be used from several threads."""
+    """The list of one run, or of several that share it; it may be used from several threads."""
 
-    __slots__ = ("_lock", "_todos")
+    __slots__ = ("_label", "_lock", "_todos")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._todos: tuple[Todo, ...] = ()
+        self._label = CLEAN
+
+    @property
+    def label(self) -> Label:
+        """Whose words may be in it: those of the program, and what the runs that wrote it had read."""
+        return self._label
+
+    def add_label(self, label: Label) -> None:
+        """Let a run that has read what the label says write to the list, until the program replaces it."""
+        with self._lock:
+            self._label |= label
 
     def replace(self, todos: Iterable[Todo]) -> list[Todo]:
-        """Put another list in the place of the one that is there.
+        """Put a list of the program's own in the place of the one that is there.
 
         Args:
             todos: at most 100.
@@ -89,14 +102,17 @@ class TodoState:
         Raises:
             ValueError: there are more, or something else than a `Todo` is among them. The list stays as it was.
         """
-        return list(self.swap(todos)[1])
+        new = self.swap(todos)[1]
+        with self._lock:
+            self._label = CLEAN
+        return list(new)
 
     def snapshot(self) -> list[Todo]:
         """The list as it is now."""
         return list(self._todos)
 
     def swap(self, todos: Iterable[Todo]) -> tuple[tuple[Todo, ...], tuple[Todo, ...]]:
-        """`replace`, which gives the list that was there as well, and the new one behind it."""
+        """Put a list that has the label in the place of the one that is there; gives the old one and the new one."""
         new = tuple(todos)
         for each in new:
             if not isinstance(each, Todo):
