@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
+from attrs import frozen
+from plugins.cli.tests.conftest import Locus, environment, run_in_process, site, tools, warm_server
+from plugins.worker.tests.conftest import here, shop, start, threads
+from plugins.worker.tests.processes import LEASE, Process
+
+from locus_plugin_postgres import PostgresStore
 
 from .server import Server
+
+__all__ = ["environment", "here", "shop", "site", "start", "threads", "tools", "warm_server"]
 
 _schemas = count(1)
 
@@ -48,3 +57,44 @@ def schema() -> str:
 def schema_of_test(schema: str) -> str:
     """The same, where that name is taken."""
     return schema
+
+
+@frozen
+class ServerPlace:
+    """Runs on a server, in a schema of the test's own."""
+
+    server: Server
+    schema: str
+
+    @property
+    def checkpointer(self) -> str:
+        """As the command line has it."""
+        return self.server.url()
+
+    @property
+    def settings(self) -> str:
+        """Of ``locus.toml``."""
+        return f'[plugins.postgres]\nlease = {LEASE}\nschema = "{self.schema}"\npatience = 30.0\n'
+
+    def open_store(self) -> PostgresStore:
+        """The store."""
+        return PostgresStore(self.server.url(), schema=self.schema, lease=LEASE, patience=30.0)
+
+    def freeze(self, process: Process) -> None:
+        """Stop it: what it has locked, the server unlocks when the statement is over."""
+        process.signal(signal.SIGSTOP)
+
+
+@pytest.fixture
+def place(server: Server, schema: str) -> ServerPlace:
+    """Where runs are kept: on the server, in place of a file."""
+    return ServerPlace(server, schema)
+
+
+@pytest.fixture
+def locus(
+    here: Path, shop: Path, place: ServerPlace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Locus:
+    """Runs a command line in this process, with the plugins that it needs here."""
+    monkeypatch.syspath_prepend(here)
+    return run_in_process(here, capsys, monkeypatch, {"cli", "postgres", "worker", "workflow"})

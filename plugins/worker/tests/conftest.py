@@ -12,9 +12,10 @@ import pytest
 from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools, vouch, warm_server
 from plugins.cli.tests.warm import WarmServer
 
-from .processes import LEASE, Process
+from .chaos import Place
+from .processes import FilePlace, Process
 
-__all__ = ["environment", "here", "locus", "shop", "site", "start", "threads", "tools", "warm_server"]
+__all__ = ["environment", "here", "locus", "place", "shop", "site", "start", "threads", "tools", "warm_server"]
 
 SHOP = Path(__file__).parent / "shop.py"
 
@@ -34,26 +35,34 @@ def locus(here: Path, shop: Path, capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 @pytest.fixture
-def start(shop: Path, environment: dict[str, str], warm_server: WarmServer) -> Iterator[Callable[..., Process]]:
-    """Starts commands on the file ``runs.db``; what still runs in the end is killed."""
+def place() -> Place:
+    """Where runs are kept: in a file of the working directory."""
+    return FilePlace()
+
+
+@pytest.fixture
+def start(
+    shop: Path, environment: dict[str, str], warm_server: WarmServer, place: Place
+) -> Iterator[Callable[..., Process]]:
+    """Starts commands on what `place` says; what still runs in the end is killed."""
     folder = shop.parent
-    (folder / "locus.toml").write_text(f"[plugins.sqlite]\nlease = {LEASE}\n")
+    (folder / "locus.toml").write_text(place.settings)
     vouch(folder)
     with ExitStack() as stack:
 
         def begin(*arguments: str, **more: str) -> Process:
-            options = ("--json", "--checkpointer", "runs.db")
+            options = ("--json", "--checkpointer", place.checkpointer)
             return stack.enter_context(Process(warm_server, folder, {**environment, **more}, *arguments, *options))
 
         yield begin
 
 
 @pytest.fixture
-def threads(locus: Locus, start: Callable[..., Process]) -> Callable[..., list[str]]:
+def threads(locus: Locus, start: Callable[..., Process], place: Place) -> Callable[..., list[str]]:
     """Submits turns; gives their threads."""
 
     def submit(source: str, count: int = 1) -> list[str]:
-        done = [locus("submit", "Go.", "-a", source, "--checkpointer", "runs.db") for _ in range(count)]
+        done = [locus("submit", "Go.", "-a", source, "--checkpointer", place.checkpointer) for _ in range(count)]
         assert [each.status for each in done] == [0] * count, done
         return [each.out.strip() for each in done]
 

@@ -17,7 +17,9 @@ from typing import Any, Self
 
 from plugins.cli.tests.warm import WarmServer
 
-__all__ = ["LEASE", "PATIENCE", "Process", "charges", "until"]
+from locus_plugin_sqlite import SqliteStore
+
+__all__ = ["LEASE", "PATIENCE", "FilePlace", "Process", "charges", "read_log", "until"]
 
 #: Seconds after which what should have happened has not, however busy the machine.
 PATIENCE = 90.0
@@ -99,20 +101,6 @@ class Process:
         if number == signal.SIGSTOP:
             until(lambda: self.state == "T", "a process that stands still")
 
-    def freeze(self, file: Path) -> None:
-        """Stop it, and not in the middle of a write to a file: no process could write there until it thaws."""
-        while True:
-            self.signal(signal.SIGSTOP)
-            with closing(sqlite3.connect(file, timeout=0.5, isolation_level=None)) as db:
-                try:
-                    db.execute("BEGIN IMMEDIATE")
-                except sqlite3.OperationalError:
-                    self.signal(signal.SIGCONT)
-                    time.sleep(0.01)
-                else:
-                    db.execute("ROLLBACK")
-                    return
-
     @property
     def state(self) -> str:
         """Of the process, as Linux has it: ``"T"`` is stopped."""
@@ -124,6 +112,31 @@ class Process:
         for reader in self._readers:
             reader.join(PATIENCE)
         return status
+
+
+class FilePlace:
+    """Runs in the file ``runs.db`` of the working directory."""
+
+    checkpointer = "runs.db"
+    settings = f"[plugins.sqlite]\nlease = {LEASE}\n"
+
+    def open_store(self) -> SqliteStore:
+        """The store."""
+        return SqliteStore(self.checkpointer)
+
+    def freeze(self, process: Process) -> None:
+        """Stop it, and not in the middle of a write to the file: no process could write there until it thaws."""
+        while True:
+            process.signal(signal.SIGSTOP)
+            with closing(sqlite3.connect(self.checkpointer, timeout=0.5, isolation_level=None)) as db:
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    process.signal(signal.SIGCONT)
+                    time.sleep(0.01)
+                else:
+                    db.execute("ROLLBACK")
+                    return
 
 
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:

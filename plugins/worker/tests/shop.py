@@ -13,28 +13,7 @@ from typing import Any
 
 from locus import Agent, ToolContext, tool
 from locus.models import ModelRequest
-from locus_plugin_sqlite import entries
-from locus_plugin_sqlite.session import Session
 from locus_testkit import ScriptedModel, call
-
-
-def _unfence() -> None:
-    """Let a store take what a worker writes that has lost its claim: a judge that does not notice is worth nothing."""
-
-    changed: Any = entries
-
-    def find_held(session: Any, claim: Any) -> Any:
-        row = changed.read_thread_row(session.db, session.path, "name", claim.thread_id)
-        return None if row is None else changed.read_held(session.db, session.path, row)
-
-    changed._find_held = find_held
-    changed._APPEND = changed._APPEND.replace("AND token=?", "AND ? IS NOT NULL")
-    session: Any = Session
-    session._look_around = lambda self: None
-
-
-if os.environ.get("SHOP_MUTANT") == "unfenced":
-    _unfence()
 
 
 def _note(what: str, ctx: ToolContext[Any]) -> None:

@@ -14,7 +14,7 @@ from plugins.cli.tests.conftest import Locus
 from locus.core.journal import Transition
 from locus_plugin_sqlite import SqliteStore
 
-from .processes import Process, charges, until
+from .processes import FilePlace, Process, charges, until
 
 pytestmark = [pytest.mark.proof, pytest.mark.chaos]
 
@@ -111,12 +111,12 @@ def test_a_second_signal_leaves_at_once(
 
 
 def test_a_worker_that_was_frozen_past_its_lease_writes_nothing_when_it_thaws(
-    here: Path, start: Start, threads: Callable[..., list[str]]
+    here: Path, place: FilePlace, start: Start, threads: Callable[..., list[str]]
 ) -> None:
     runs = threads("shop:many", 2)
     frozen = start("worker", "shop:many", "--slots", "2", SHOP_SECONDS="0.2")
     until(lambda: charges(here).total() >= 3, "three charges")
-    frozen.freeze(here / "runs.db")
+    place.freeze(frozen)
 
     successor = start("worker", "shop:many", "--slots", "2", SHOP_SECONDS="0.4")
     successor.expect("taken")

@@ -1,157 +1,33 @@
-"""Chaos that is aimed: workers are frozen past their lease, and thaw while their successor is at work.
-
-Random kills are a weak judge: with the compare-and-swap of the store switched off they find nothing. A worker that
-comes back to a thread which another has gone on with is where an unfenced write would show: as an extra entry, an
-extra end, or a tool with ``effect="once"`` that ran twice.
-"""
+"""Workers on one file are frozen, thawed and killed: see `chaos`."""
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import time
-from collections import Counter
-from collections.abc import Callable
-from datetime import datetime
+import shutil
 from pathlib import Path
 
-import anyio
 import pytest
 
-from locus.core.journal import Intent, Outcome, Transition
-from locus_plugin_sqlite import SqliteStore
-
-from .processes import LEASE, Process, charges, read_log, until
+from .chaos import KILLS, SEEDS, STOPS, Chaos, Place, Start, Threads
+from .processes import until
 
 pytestmark = [pytest.mark.proof, pytest.mark.chaos]
-
-_SHORT = os.environ.get("LOCUS_PROOFS", "quick") == "quick"
-SEEDS = [1] if _SHORT else [1, 2, 3, 4, 5]
-STOPS, KILLS, WORKERS = (2, 1, 2) if _SHORT else (10, 2, 4)
-
-Start = Callable[..., Process]
-Threads = Callable[..., list[str]]
-
-
-class Chaos:
-    """Some workers, the runs they work on, and what is done to them."""
-
-    def __init__(self, folder: Path, start: Start, threads: Threads, seed: int, mutant: str = "") -> None:
-        self._folder, self._start, self._random = folder, start, random.Random(seed)
-        self._threads, self._mutant = threads, mutant
-        self.runs = threads("shop:many", 3 * WORKERS)
-        self.workers = [self.begin() for _ in range(WORKERS)]
-        self.gone: list[Process] = []
-
-    def begin(self) -> Process:
-        """Start a worker."""
-        return self._start("worker", "shop:many", "--slots", "2", SHOP_SECONDS="0.3", SHOP_MUTANT=self._mutant)
-
-    def has(self, worker: Process) -> set[str]:
-        """The threads in the slots of a worker."""
-        held: set[str] = set()
-        for line in tuple(worker.lines):
-            if line["kind"] == "taken":
-                held.add(line["thread_id"])
-            elif line["kind"] in ("done", "back"):
-                held.discard(line["thread_id"])
-        return held
-
-    def busy(self) -> Process:
-        """A worker with something to do; where the runs have ended before the faults have, there are new ones."""
-        if self.have_ended():
-            self.runs += self._threads("shop:many", WORKERS)
-        found: list[Process] = until(lambda: [each for each in self.workers if self.has(each)], "a busy worker")
-        return self._random.choice(found)
-
-    def have_ended(self) -> bool:
-        """Whether all runs have."""
-        return all(has_ended(bodies) for bodies, _ in anyio.run(read, self.runs).values())
-
-    def has_successor_worked(self, victim: Process, held: set[str], since: float) -> bool:
-        """Whether another worker has taken a thread of a frozen one, and has done something since."""
-        for each in self.workers:
-            taken = [
-                datetime.fromisoformat(line["at"]).timestamp()
-                for line in each.of_kind("taken")
-                if each is not victim and line["thread_id"] in held
-            ]
-            times = [at for at in taken if at > since]
-            if times and any(line["pid"] == each.pid and line["at"] > times[0] for line in read_log(self._folder)):
-                return True
-        return False
-
-    def freeze(self) -> None:
-        """Freeze a worker past its lease, and thaw it while its successor is at work."""
-        victim = self.busy()
-        victim.freeze(self._folder / "runs.db")
-        held, since = self.has(victim), time.time()
-        # A job that ended right before the freeze has no successor: then there is nothing to wait for.
-        end = time.monotonic() + 20 * LEASE
-        while not self.has_successor_worked(victim, held, since) and time.monotonic() < end:
-            time.sleep(0.01)
-        victim.signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        """Kill a worker, and start another one."""
-        victim = self.busy()
-        victim.signal(signal.SIGKILL)
-        self.workers.remove(victim)
-        self.gone.append(victim)
-        self.workers.append(self.begin())
-
-    def fenced(self) -> int:
-        """How often a worker found another one in its thread, in the middle of its work."""
-        every = [line for each in (*self.workers, *self.gone) for line in tuple(each.lines)]
-        return sum(line["kind"] == "back" and "another worker" in line["text"] for line in every)
-
-
-async def read(threads: list[str]) -> dict[str, tuple[list[object], list[int]]]:
-    async with SqliteStore("runs.db") as store:
-        found = {thread: await store.read(thread) for thread in threads}
-    return {thread: ([e.body for e in entries], [e.n for e in entries]) for thread, entries in found.items()}
-
-
-def find_damage(folder: Path, threads: list[str]) -> list[str]:
-    """What is in the journals, or was done, that one worker without a fault would not have made."""
-    found = [f"{what} ran {n} times" for what, n in charges(folder).items() if n > 1]
-    for thread, (bodies, numbers) in anyio.run(read, threads).items():
-        nodes = [str(b.node) for b in bodies if isinstance(b, Transition)]
-        # The start, six turns of think and execute, the answer, the end: no worker has added one.
-        if nodes != ["start", *["think", "execute"] * 6, "think", "terminate"]:
-            found.append(f"{thread}: {nodes}")
-        if numbers != list(range(1, len(numbers) + 1)):
-            found.append(f"{thread}: {numbers}")
-        steps = Counter((type(b).__name__, str(b.step_id)) for b in bodies if isinstance(b, Intent | Outcome))
-        found += [f"{thread}: {step} is on record {n} times" for step, n in steps.items() if n > 1]
-    return found
-
-
-def has_ended(bodies: list[object]) -> bool:
-    return any(isinstance(b, Transition) and b.next_node == "end" for b in bodies)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_workers_that_thaw_beside_their_successors_add_nothing(
-    here: Path, start: Start, threads: Threads, seed: int
+    place: Place, start: Start, threads: Threads, seed: int
 ) -> None:
-    chaos = Chaos(here, start, threads, seed)
-    acts = [chaos.freeze] * STOPS + [chaos.kill] * KILLS
-    random.Random(seed).shuffle(acts)
+    chaos = Chaos(place, start, threads, seed)
 
-    for act in acts:
-        act()
-    until(chaos.have_ended, "the end of all runs")
-
-    print(f"seed {seed}: {chaos.fenced()} fenced, {len(chaos.runs)} runs")  # noqa: T201
-    assert chaos.fenced() >= 1, "a seed that proves nothing"
-    assert find_damage(here, chaos.runs) == []
+    chaos.insist_that_nothing_is_added(*[chaos.freeze] * STOPS, *[chaos.kill] * KILLS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_store_that_does_not_fence_is_found(here: Path, start: Start, threads: Threads, seed: int) -> None:
-    chaos = Chaos(here, start, threads, seed, mutant="unfenced")
+def test_a_store_that_does_not_fence_is_found(
+    here: Path, place: Place, start: Start, threads: Threads, seed: int
+) -> None:
+    shutil.copy(Path(__file__).with_name("unfenced.py"), here)
+    chaos = Chaos(place, start, threads, seed, "unfenced:many")
 
     chaos.freeze()
-    until(lambda: find_damage(here, chaos.runs), "damage")
+    until(chaos.find_damage, "damage")
