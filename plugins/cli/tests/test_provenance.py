@@ -28,6 +28,7 @@ def test_without_a_terminal_the_run_waits_and_says_what_is_asked(locus: Locus, c
     assert asked.status == 3
     assert QUESTION in asked.err
     assert "[allow | refuse]" in asked.err
+    assert "tainted_call" not in asked.out + asked.err
     assert not (here / TARGET).exists()
 
     refused = locus("run", "--thread", "t", "--checkpointer", "toy:p", "--resume", "--answer", "refuse")
@@ -78,6 +79,7 @@ def test_the_configuration_can_reject_in_place_of_a_question(locus: Locus, comma
 
     assert done.status == 0
     assert "That is all." in done.out
+    assert "tainted_call" not in done.out + done.err
     assert not (here / TARGET).exists()
 
 

@@ -8,7 +8,7 @@ from locus.core.messages import ToolCall
 from locus.core.state import AgentState
 from locus.plugin import Event, Hook, Reject, RunContext, StashKey, hookimpl
 from locus_plugin_planning.events import EVENTS
-from locus_plugin_planning.lock import decide
+from locus_plugin_planning.lock import decide, is_imported
 from locus_plugin_planning.record import NAME, Record
 from locus_plugin_planning.settings import PlanningSettings
 from locus_plugin_planning.thinking import Thinking, build_report
@@ -56,7 +56,7 @@ class PlanningHook(Hook):
         """Reject what a locked plan does not have."""
         if not self.settings.locked:
             return None
-        record = _record(run.state, run)
+        record = None if is_imported(run.state) else _record(run.state, run)
         thinking = None if record is None else Thinking(self.settings, run.state, run, record)
         return decide(call, run, None if thinking is None else thinking.find_next(call.name))
 

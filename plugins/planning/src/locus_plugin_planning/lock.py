@@ -11,10 +11,14 @@ from locus.core.messages import Role, TextBlock, ToolCall
 from locus.core.state import AgentState
 from locus.plugin import Reject, RunContext, StashKey
 from locus.tools import ArgumentError
+from locus_kit.judging import find_request
 from locus_plugin_planning.errors import AnswerUnusable
 from locus_plugin_planning.plan import Plan
 
-__all__ = ["check_locked", "decide", "words_of_the_user"]
+__all__ = ["check_locked", "decide", "is_imported", "words_of_the_user"]
+
+#: Under this key an imported thread says how many of its messages, the system prompt not counted, were imported.
+_IMPORTED = "locus.imported"
 
 #: The turn whose calls are decided about, and which of them have each step, by its id.
 _TAKEN: StashKey[tuple[int, dict[str, str]]] = StashKey("planning: the steps of a locked plan that calls have taken")
@@ -35,13 +39,25 @@ def check_locked(plan: Plan) -> None:
 
 
 def words_of_the_user(state: AgentState) -> AgentState:
-    """The state with only what the user has written: no results, answers or documents."""
+    """The state with only what the user has written here: no results, answers, documents, or imported messages."""
     kept = [
         evolve(message, content=[block for block in message.content if type(block) is TextBlock])
-        for message in state.messages
+        for message in state.messages[_count_imported(state) :]
         if message.role is Role.USER and message.plugin is None
     ]
     return evolve(state, messages=kept)
+
+
+def is_imported(state: AgentState) -> bool:
+    """Whether the request of the run was imported, and its plan with it: who wrote them is not known."""
+    imported = _count_imported(state)
+    return imported > 0 and ((at := find_request(state)) is None or at < imported)
+
+
+def _count_imported(state: AgentState) -> int:
+    """How many messages were imported, the system prompt before them included."""
+    imported = state.metadata.get(_IMPORTED, 0)
+    return imported + sum(message.role is Role.SYSTEM for message in state.messages[:1]) if imported else 0
 
 
 def decide(call: ToolCall, run: RunContext, steps: Iterable[tuple[str, dict[str, Any]]] | None) -> Reject | None:

@@ -20,7 +20,7 @@ from locus.tools import ArgumentError
 from locus_plugin_planning.advisor import EXECUTOR, PLANNER, Advisor
 from locus_plugin_planning.errors import AnswerUnusable
 from locus_plugin_planning.events import PlanEndEvent, PlanEvent, ReplanEvent, StepEvent
-from locus_plugin_planning.lock import words_of_the_user
+from locus_plugin_planning.lock import is_imported, words_of_the_user
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.record import NAME, Record
 from locus_plugin_planning.references import Unresolved, fill_references
@@ -65,6 +65,8 @@ class Thinking:
     async def think(self) -> AgentState:
         """The state after this Think."""
         try:
+            if self.settings.locked and self.known is not None and is_imported(self.state):
+                raise _GivenUp("react", "the plan was imported with the thread")
             if self.known is None:
                 await self._plan()
             else:

@@ -32,3 +32,8 @@ class TaintedCallEvent(Event):
     decision: str = ""
     reasons: tuple[str, ...] = field(default=(), converter=_texts)
     sources: tuple[str, ...] = field(default=(), converter=_texts)
+
+    @property
+    def shown(self) -> str:
+        """Nothing: the question, or the result of the rejected call, says the same to a person."""
+        return ""
