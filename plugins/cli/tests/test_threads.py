@@ -389,7 +389,7 @@ def test_an_empty_name_is_refused_before_anything_is_looked_at(keeper: Locus, st
 # --- commands of plugins --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["diff", "export", "fork", "import", "replay"])
+@pytest.mark.parametrize("name", ["copy", "diff", "export", "fork", "import", "replay"])
 def test_a_command_that_is_not_installed_is_not_there_and_says_what_to_install(keeper: Locus, name: str) -> None:
     done = keeper("threads", name, "t")
 

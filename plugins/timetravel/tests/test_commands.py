@@ -52,7 +52,7 @@ def test_they_are_among_the_commands_of_the_group_without_being_switched_on(locu
     done = locus("threads", "--help")
 
     assert (done.status, done.err) == (0, "")
-    assert {"diff", "export", "fork", "import", "replay"} == set(threads.commands)
+    assert {"copy", "diff", "export", "fork", "import", "replay"} == set(threads.commands)
     for name in (*threads.commands, "list", "show"):
         assert f"\n  {name} " in done.out
 
@@ -75,7 +75,7 @@ def test_help_imports_nothing_that_does_the_work(here: Path) -> None:
     assert {name.partition(".")[0] for name in own} == {"", "commands", "manifest"}
 
 
-@pytest.mark.parametrize("name", ["diff", "export", "fork", "import", "replay"])
+@pytest.mark.parametrize("name", ["copy", "diff", "export", "fork", "import", "replay"])
 def test_each_has_the_options_that_all_commands_have(locus: Locus, name: str) -> None:
     done = locus("threads", name, "--help")
 

@@ -13,7 +13,7 @@ from locus_plugin_cli.plugin_commands import load_group
 __all__ = ["OpenGroup"]
 
 #: Command -> the plugin that adds it, for the hint where it is not installed.
-_PLUGINS: Mapping[str, str] = dict.fromkeys(("diff", "export", "fork", "import", "replay"), "timetravel")
+_PLUGINS: Mapping[str, str] = dict.fromkeys(("copy", "diff", "export", "fork", "import", "replay"), "timetravel")
 
 
 class OpenGroup(click.Group):

@@ -9,5 +9,5 @@ __all__ = ["locus_register_commands"]
 
 @hookimpl
 def locus_register_commands() -> list[object]:
-    """``locus threads fork``, ``replay``, ``diff``, ``export`` and ``import``."""
+    """``locus threads fork``, ``replay``, ``diff``, ``copy``, ``export`` and ``import``."""
     return ["locus_plugin_timetravel.commands.group:threads"]
