@@ -28,6 +28,7 @@ from locus_plugin_workflow import (
     start,
 )
 from locus_testkit import FakeClock
+from locus_testkit.contracts import WorkerProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -281,6 +282,34 @@ async def test_time_out_says_which_iteration_took_how_long() -> None:
     end = await end_of(handler, timeout=timedelta(milliseconds=100))
 
     assert (end.status, end.reason, end.error) == ("failed", "timeout", "iteration 0 took longer than 0.1 s")
+
+
+async def test_death_of_a_worker_uses_up_neither_the_time_out_nor_an_attempt() -> None:
+    """With the time-out of the source, 30 s, and a lease that is as long, each death would end the run."""
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    process = WorkerProcess(store=store)
+    begun: list[tuple[int, bool]] = []
+    died = anyio.Event()
+
+    async def handler(ctx: Any) -> Any:
+        begun.append((ctx.attempt, ctx.payload.redelivered))
+        if len(begun) == 1:
+            await process.take_over("r/s")
+            died.set()
+            await anyio.sleep_forever()
+        return ctx.complete("done")
+
+    definition = loop(handler, 3, timeout=30)
+    await start(process, definition, run_id="r")
+    async with Worker(process, definition, clock=clock).at_work():
+        await died.wait()
+    await process.revive()
+    clock.advance(45)
+    await Worker(store, definition, clock=clock).run(until_idle=True)
+
+    run = await show(store, "r")
+    assert (run.status, run.output, begun) == ("completed", "done", [(0, False), (0, True)])
 
 
 async def test_plain_function_that_takes_too_long_is_left_and_writes_nothing_more() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from attrs import evolve
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -144,7 +145,7 @@ def test_first_bound_to_be_reached_is_the_one_that_counts(timeout: float, durati
     state = StepState().begin(NOON)
 
     assert deadline(state, step) == (later(5), wanted)
-    assert expire(state, step, later(5)).reason == wanted
+    assert expire(evolve(state, deliveries=0), step, later(5)).reason == wanted
 
 
 def test_time_out_of_an_iteration_does_not_touch_the_next_one() -> None:
@@ -156,13 +157,23 @@ def test_time_out_of_an_iteration_does_not_touch_the_next_one() -> None:
     assert expire(state, step, later(104)) is state
 
 
-def test_redelivery_does_not_move_the_deadline() -> None:
-    step = loop(9, timeout=5, attempts=2)
-    state = StepState().begin(NOON).begin(later(3))
+def test_worker_that_follows_a_dead_one_has_all_of_the_time_and_the_same_end_of_the_loop() -> None:
+    step = loop(9, timeout=5, max_duration=60)
+    died = StepState().begin(NOON)
 
-    assert state.deliveries == 2
-    assert deadline(state, step) == (later(5), "timeout")
-    again = expire(state, step, later(5))
+    assert expire(died, step, later(30)) is died
+    state = died.begin(later(30))
+    assert (state.attempt, state.deliveries) == (0, 2)
+    assert deadline(state, step) == (later(35), "timeout")
+    assert deadline(state.begin(later(58)), step) == (later(60), "max_duration")
+
+
+def test_step_that_was_left_in_good_order_has_what_is_left_of_its_time() -> None:
+    step = loop(9, timeout=5, attempts=2)
+    slept = evolve(StepState().begin(NOON), deliveries=0)
+
+    assert deadline(slept.begin(later(3)), step) == (later(5), "timeout")
+    again = expire(slept, step, later(5))
     assert (again.status, again.attempt, again.iteration) == ("queued", 1, 0)
 
 

@@ -77,7 +77,8 @@ class StepState:
         attempt: the attempt at that iteration, from 0.
         deliveries: how many workers have begun this attempt.
         first_started: when the first iteration began, from which ``max_duration`` counts.
-        started: when the attempt under way was begun first, from which its time-out counts.
+        started: when the worker began the attempt, from which its time-out counts; where it was left in good order,
+            in a sleep or because the worker was leaving, when it was begun before that.
         not_before: when the next attempt or iteration is due, or None: at once.
         input: of the iteration that is queued or under way.
         output: of a completed step; of one that failed by a bound, what its last iteration gave to ``continue_``.
@@ -103,13 +104,18 @@ class StepState:
         return self.status in FINAL
 
     def begin(self, now: datetime) -> StepState:
-        """A worker begins the attempt, or begins it again after another one that did not report how it ended."""
+        """A worker begins the attempt, or begins it again after another one that did not report how it ended.
+
+        After a worker that died the attempt has all of its time again: the time-out bounds what a handler takes, and
+        how many workers may die in it is bounded apart.
+        """
         again = self.status == "running"
+        is_resumed = again and not self.deliveries
         return _become(
             self,
             "running",
             first_started=self.first_started or now,
-            started=self.started if again else now,
+            started=self.started if is_resumed else now,
             deliveries=self.deliveries + 1 if again else 1,
             not_before=None,
         )
@@ -137,7 +143,8 @@ def _become(state: StepState, status: StepStatus, **changes: Any) -> StepState:
 def deadline(state: StepState, step: StepDef) -> tuple[datetime | None, Reason]:
     """When the attempt under way is over, and by which bound; None where nothing bounds it.
 
-    Both count from what is recorded, so neither a worker that froze nor the one that follows it moves them.
+    Both count from what is recorded. A worker that froze finds its own over when it thaws; the one that took the step
+    over meanwhile has a time-out of its own, and the same end of the loop.
     """
     found: tuple[datetime | None, Reason] = (None, "")
     if step.timeout and state.started is not None:
@@ -170,7 +177,8 @@ def expire(state: StepState, step: StepDef, now: datetime, luck: float = 0.0) ->
     if end is not None and now >= end:
         return over_time(state, step)
     over = state.started is not None and now >= state.started + timedelta(seconds=step.timeout)
-    if state.status == "running" and step.timeout and over:
+    # How long the handler of a worker that died took is not known; a step that was left in good order is out of time.
+    if state.status == "running" and not state.deliveries and step.timeout and over:
         error = f"iteration {state.iteration} took longer than {step.timeout:g} s"
         return _fail_attempt(state, step, now, error, "timeout", luck)
     return state
