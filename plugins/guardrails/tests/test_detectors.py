@@ -130,6 +130,12 @@ HARMLESS = [
     "List<int> a = b < c; [INSTALL] <tool> <function>",
     "Please ignore the previous e-mail. You must now restart the server.",
     "Zürich, Ελλάδα, Москва, 東京, 🙂 100 %",
+    "e = 2.718281828459045; open 2026.11.23 07.30 08.15 09.00 09.45 10.30",
+    "89 144 233 377 610 987 1597 2584",
+    "パスワードは8文字以上で、数字を含む",
+    "密码：8-16位字符, 密碼是６個字元a",  # noqa: RUF001
+    "비밀번호는 10자 이상, 비밀번호: 8글자a",
+    "oracle 19.21.0.0, firmware 1.0.0.3, SDK 8.8.4.1",
 ]
 
 

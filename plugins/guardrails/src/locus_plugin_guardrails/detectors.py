@@ -40,7 +40,7 @@ _MIXED = Pattern(r"^[0-9]{3}\.[0-9]{3}-|^[0-9]{3}-[0-9]{3}\.")
 _NAMED_SSN = Pattern(r"(?i)(?:\bssn|social security)[^0-9\n]{0,20}([0-9]{9})")
 #: What comes before the number of a version, of a section of a document, or of an object (OID).
 _VERSION = Pattern(
-    r"(?i)(?:version|release|ver|rev|build|(?:^|\PL)v|==|>=|<=|~=|@|(?:^|\PL)(?:section|sec|chapter|clause|article|spec|oid|"
+    r"(?i)(?:version|release|ver|rev|build|firmware|bootloader|bios|sdk|(?:^|\PL)v|==|>=|<=|~=|@|(?:^|\PL)(?:section|sec|chapter|clause|article|spec|oid|"
     r"objectidentifier)|§)[_ :=.(\"']{0,6}$"
 )
 #: A version is moved to: ``update V8 to 4.6.85.31``.
@@ -113,10 +113,19 @@ def _card(text: str, groups: list[Span], first: int) -> int | None:
             continue
         if last == first and text[begin - 1 : begin] == "." and text[begin - 2 : begin - 1].isdigit():
             continue  # the digits of a fraction
-        if _counts_up(text, groups[first : last + 1]):
-            continue  # a list of numbers
+        if not _is_printed(groups[first : last + 1]) or _counts_up(text, groups[first : last + 1]):
+            continue  # a list of numbers, a fraction, times of day
         return last
     return None
+
+
+def _is_printed(groups: list[Span]) -> bool:
+    """Whether digits are in groups as on a card: four (Visa, Mastercard), 4-6-5 (Amex), never of one or two digits.
+
+    Digits that are each written by themselves are one group, spelled out.
+    """
+    sizes = {end - start for start, end in groups}
+    return min(sizes) > 2 or sizes == {1}
 
 
 def _counts_up(text: str, groups: list[Span]) -> bool:
@@ -196,9 +205,18 @@ def phone(text: str) -> Iterator[Span]:
     for start, end in _NATIONAL.spans(text):
         if _MIXED.matches(text[start:end]):
             continue
+        if _is_in_row(text, start, end):
+            continue
         if _outside(text, start, end, "_-+.") and _is_dialable(text[start:end], "US", exactly=True):
             yield start, end
     yield from identities.national_phone(text)
+
+
+def _is_in_row(text: str, start: int, end: int) -> bool:
+    """Whether numbers go on before and behind, with the same blank between: a column or a series, not a telephone."""
+    between = {char for char in text[start:end] if not char.isdigit()}
+    around = {text[max(0, start - 1) : start], text[end : end + 1]}
+    return between == around and text[max(0, start - 2) : start - 1].isdigit() and text[end + 1 : end + 2].isdigit()
 
 
 def _international(text: str, start: int) -> int | None:
@@ -259,6 +277,8 @@ def network_address(text: str) -> Iterator[Span]:
 
 
 def _global(address: str) -> bool:
+    if address.endswith(".0.0"):
+        return False  # a network's (RFC 4632), or a version
     try:
         return ip_address(address).is_global
     except ValueError:

@@ -64,6 +64,8 @@ _PLACEHOLDER = Pattern(
 _EXPRESSION = Pattern(
     r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|^[A-Za-z_][\w.]*[(\[]|^https?:|^arn:|^/[a-z]+(?:/|$)|^\.\.?/|::"
 )
+#: How many characters a password shall have, which languages without blanks write where its value could be.
+_LENGTH = Pattern(r"^[0-9０-９]+(?:[-~〜～–至到から]+[0-9０-９]+)?(?:文字|字符|字元|桁|位|个|個|字|글자|자리|자\s)")
 _NEXT = Pattern(r"&[\w.-]+=")
 _CAPITALS = Pattern(r"[A-Z][A-Z0-9]*$")
 
@@ -112,6 +114,8 @@ def _value(text: str, at: int) -> tuple[int, int] | None:
 
 def _is_password(value: str, name: str, *, quoted: bool) -> bool:
     if len(value) < 4 or is_placeholder(value) or (not quoted and _EXPRESSION.matches(value)):
+        return False
+    if not quoted and _LENGTH.matches(value):
         return False
     digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     if quoted and _CAPITALS.matches(name.rstrip("\"'] \t:=>")):
