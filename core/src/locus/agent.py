@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from locus import threads as thread_views
     from locus.core.labels import Label
     from locus.core.termination import TerminationCondition
+    from locus.journal.effects import Clock, Effects
     from locus.journal.store import JournalStore
     from locus.loop import builder
     from locus.loop.context import SegmentContext
     from locus.loop.input import Prompt
     from locus.loop.runtime import AgentRuntime
+    from locus.models.protocol import Model
     from locus.options import AgentOptions, ResumeKeywords, RunKeywords, SubmitKeywords
     from locus.result import AgentResult
     from locus.run import Run
@@ -94,6 +96,19 @@ class Agent(AgentKeywords[Deps, Out]):
         """The same agent, which keeps its threads in another store; for a worker, whose store is named elsewhere."""
         made: Agent[Deps, Out] = object.__new__(type(self))
         object.__setattr__(made, "_runtime", evolve(self._runtime, store=store))
+        return made
+
+    def with_effects(self, effects: Effects, *, clock: Clock, model: Model) -> Agent[Deps, Out]:
+        """The same agent on an engine, without a store; for code that runs it there.
+
+        Args:
+            effects: where its model calls and tools take place.
+            clock: the engine's time.
+            model: what the loop sees of the model, whose calls the engine makes.
+        """
+        made: Agent[Deps, Out] = object.__new__(type(self))
+        runtime = evolve(self._runtime, effects=effects, clock=clock, model=model, store=None, active=set())
+        object.__setattr__(made, "_runtime", runtime)
         return made
 
     # -- running ----------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus.models.call import ChildUsage as ChildUsage
+    from locus.models.call import ModelCall as ModelCall
     from locus.models.call import ModelCallResult as ModelCallResult
+    from locus.models.call import failed_call as failed_call
     from locus.models.cut import estimate_tokens as estimate_tokens
     from locus.models.handoff import describe_left_out as describe_left_out
     from locus.models.handoff import get_writer as get_writer
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from locus.models.protocol import get_model as get_model
 
 _MODULES = {
-    "locus.models.call": ("ModelCallResult", "ChildUsage"),
+    "locus.models.call": ("ModelCallResult", "ChildUsage", "ModelCall", "failed_call"),
     "locus.models.cut": ("estimate_tokens",),
     "locus.models.handoff": ("describe_left_out", "get_writer", "make_plain", "make_portable", "mark_writer"),
     "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),

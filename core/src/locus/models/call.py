@@ -444,7 +444,7 @@ async def model_step(
     except BaseException as e:
         if not is_failure(e) or run.host.stop_error is not None:
             raise  # no failure of the model: this worker must not go on, another one may
-        error = e if isinstance(e, ModelError) else _model_error(model, e)
+        error = failed_call(model, e)
         used = call.usage if call.usage is not _NOTHING else None
         if used is not None:
             run.charge(used)
@@ -499,7 +499,10 @@ async def _emit_error(run: ModelRun, error: ModelError, call: ModelCall) -> None
         )
 
 
-def _model_error(model: Model, error: BaseException) -> ModelError:
+def failed_call(model: Model, error: BaseException) -> ModelError:
+    """The failure of a call: whatever was raised, as the error of the model."""
+    if isinstance(error, ModelError):
+        return error
     if isinstance(error, BudgetExceeded):
         return ModelError(str(error))
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

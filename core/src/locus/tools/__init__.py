@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from locus.tools.definition import Tool as Tool
     from locus.tools.definition import ToolExample as ToolExample
     from locus.tools.definition import ToolSpec as ToolSpec
+    from locus.tools.dispatch import body_of as body_of
+    from locus.tools.dispatch import prepare_body as prepare_body
     from locus.tools.registry import ToolRegistry as ToolRegistry
     from locus.tools.registry import tools_of as tools_of
     from locus.tools.result import error_text as error_text
@@ -42,6 +44,7 @@ _MODULES = {
     "locus.tools.context": ("ToolContext",),
     "locus.tools.decorator": ("ToolOptions", "as_tool", "tool"),
     "locus.tools.definition": ("ArgumentError", "Bound", "Effect", "Idempotent", "Tool", "ToolExample", "ToolSpec"),
+    "locus.tools.dispatch": ("body_of", "prepare_body"),
     "locus.tools.registry": ("ToolRegistry", "tools_of"),
     "locus.tools.result": ("error_text", "result_content", "result_text"),
     "locus.tools.step": (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from locus.core.directives import APPROVAL, Allow, Cancel, Interrupt, Reject, Suspended
-from locus.core.errors import OutcomeUnknown
+from locus.core.errors import ConfigError, OutcomeUnknown
 from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolProgressEvent, ToolStartEvent
 from locus.core.journal import Intent, Outcome
 from locus.core.labels import CLEAN
@@ -38,7 +38,7 @@ from locus.tools.step import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from locus.core.executions import ToolExecution
     from locus.core.labels import Label
@@ -323,6 +323,30 @@ async def _announce(c: PendingCall, run: CallRun) -> bool:
     if type(directive) is Reject:
         c.outcome = c.refusal(f"Rejected: {directive.reason or 'a hook refuses this call'}")
     return type(directive) is not Reject and type(directive) is not Cancel
+
+
+def body_of(fn: object) -> tuple[PendingCall, CallRun] | None:
+    """The call whose body `Effects.run` was given, and its run; None where it was given something else."""
+    return fn.args[:2] if isinstance(fn, partial) and fn.func is _run_shortened else None
+
+
+def prepare_body(
+    step_id: StepId, state: AgentState, run: CallRun
+) -> tuple[PendingCall, Callable[[], Awaitable[CallOutcome]]]:
+    """A call and its body, for a process that has the state in which it was asked for, and not the loop.
+
+    Raises:
+        ConfigError: the agent of this process cannot make the call.
+    """
+    work = [prepare_call(i, call, state, run) for i, call in enumerate(state.unanswered)]
+    if run.is_limited:
+        _reserve(work, run)
+    c = work[step_id.ordinal]
+    c.attempt = step_id.attempt
+    c.take_answer(run)
+    if c.invalid is not None:
+        raise ConfigError(f"the agent of this process cannot make the call of step {step_id}: {c.invalid.content}")
+    return c, partial(_run_shortened, c, run, step_id, c.call)
 
 
 async def _run_shortened(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:

@@ -49,6 +49,7 @@ PLUGINS = frozenset(
         "steering",
         "subagents",
         "telemetry",
+        "temporal",
         "timetravel",
         "todos",
         "toolsearch",
