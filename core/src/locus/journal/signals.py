@@ -32,8 +32,8 @@ class Signal:
 class Watch:
     """What a store finds out about a claim between two calls. Safe to use from any thread.
 
-    The store calls `lose` when its timer finds that another claim was made since, and `signal` for each signal to the
-    thread. The run that holds the claim sets `on_lost` and `on_signal`.
+    The store calls `lose` when its timer, or a write that it refuses, shows that another claim was made since, and
+    `signal` for each signal to the thread. The run that holds the claim sets `on_lost` and `on_signal`.
     """
 
     __slots__ = ("_signals", "is_lost", "on_lost", "on_signal")

@@ -178,7 +178,7 @@ async def find_held(session: Session, claim: Claim) -> Held | None:
     key = key_of(claim.thread_id)
     row = await session.run(lambda db, _: db.fetchrow(session.sql(_FIND), key, claim.token))
     if row is None:
-        session.held.pop(claim.token, None)
+        session.lose_claim(claim.token)
         return None
     found = _read_held(row)
     if held is None:
@@ -195,7 +195,7 @@ async def renew(session: Session, claim: Claim) -> bool:
     if claim.token:
         found = await session.run(lambda db, _: db.fetchval(session.sql(_RENEW), key, claim.token, session.lease))
     if found is None:
-        session.held.pop(claim.token, None)
+        session.lose_claim(claim.token)
         return False
     if claim.token in session.held:
         await session.run(lambda db, _: session.renew(db))

@@ -94,7 +94,7 @@ async def _append(
 
     found = await session.run(write)
     if found is Appended.FENCED:
-        session.held.pop(token, None)
+        session.lose_claim(token)
     elif found is Appended.OK and count:
         held.head, held.tip, held.progress, held.about = head + count, token, after, known
     return found

@@ -263,6 +263,12 @@ class Session:
                 await self.run(lambda db, _: self.renew(db), patience=self.settings.lease / 3)
                 await self.settle_owed()
 
+    def lose_claim(self, token: str) -> None:
+        """A claim is over, because another one was made."""
+        held = self.held.pop(token, None)
+        if held is not None and held.watch is not None:
+            held.watch.lose()
+
     async def settle_owed(self) -> None:
         """Write that claims were given back."""
         for token, (key, not_before) in tuple(self.owed.items()):

@@ -119,8 +119,7 @@ async def watch(session: Session) -> None:
         for token, each in held.items():
             assert each.watch is not None
             if token not in valid:
-                if session.held.pop(token, None) is not None:
-                    each.watch.lose()
+                session.lose_claim(token)
                 continue
             for row in new:
                 if row["thread"] == each.thread and row["n"] not in each.shown and each.watch.on_signal is not None:

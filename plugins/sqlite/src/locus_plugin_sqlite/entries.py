@@ -70,7 +70,7 @@ def _add(session: Session, held: Held, token: str, row: blobs.Row, head: int, af
         _APPEND, (key, now, held.tip, after.status, after.node, content, checksum, row.body, held.thread, token)
     )
     if done.rowcount != 1:  # the first: behind it the transaction keeps other processes out
-        session.held.pop(token, None)
+        session.lose_claim(token)
         return False
     if row.blobs:
         blobs.put(session.db, key, row.blobs)

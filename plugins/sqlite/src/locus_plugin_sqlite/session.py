@@ -232,7 +232,8 @@ class Session:
         self._reserve.release()
         self._db = self._files = self.worker = None
         self.verified = False
-        self.held.clear()
+        for token in tuple(self.held):
+            self.lose_claim(token)
         self.owed.clear()
         self._due = float("inf")
 
@@ -379,12 +380,16 @@ class Session:
             return
         for token, held in tuple(self.held.items()):
             if self.db.execute("SELECT 1 FROM threads WHERE id=? AND token=?", (held.thread, token)).fetchone() is None:
-                del self.held[token]
-                if held.watch is not None:
-                    held.watch.lose()
+                self.lose_claim(token)
             else:
                 self.show_signals(held.thread)
         self._data_version = version
+
+    def lose_claim(self, token: str) -> None:
+        """A claim is over, because another one was made."""
+        held = self.held.pop(token, None)
+        if held is not None and held.watch is not None:
+            held.watch.lose()
 
     def show_signals(self, thread: int) -> None:
         """Show the holder of a thread, where that is this store, the signals that it was not shown yet."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 
 from locus.core.journal import Answered, Cancelled
-from locus.journal import Claim, JournalStore, Signal
+from locus.journal import Appended, Claim, JournalStore, Signal
 from locus_testkit.contracts._queue import make_turn, queue_of, submit, take_offer
 from locus_testkit.contracts._samples import texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, write
@@ -211,3 +211,14 @@ class SignalLaws(StoreContract):
         await there.claim("t", "next")
         await self.wait_for(heard)
         assert claim.watch.is_lost
+
+    @needs("signals", "leases")
+    async def test_signals_report_a_lost_claim_when_a_write_is_refused(self, open_store: OpenStore) -> None:
+        """A run that asks a model meanwhile waits for no write, and would hear of it only when the answer is there."""
+        here, there = await self.handles(open_store)
+        await submit(here, "t")
+        claim = await here.claim("t", "w")
+        await self.expire(here, claim)
+        await there.claim("t", "next")
+        is_refused = await here.append(claim, texts(1)) is Appended.FENCED
+        assert claim.watch.is_lost or not is_refused  # that it is refused is law 3
