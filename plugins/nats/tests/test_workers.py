@@ -38,7 +38,7 @@ def test_a_server_that_does_not_compare_is_found(
     here: Path, place: ServerPlace, start: Start, threads: Threads, seed: int
 ) -> None:
     shutil.copy(Path(__file__).with_name("unfenced.py"), here)
-    chaos = Chaos(place, start, threads, seed, "unfenced:many")
+    chaos = Chaos(place, start, threads, seed, WORKER_MUTANT="unfenced")
 
     chaos.freeze()
     until(chaos.find_damage, "damage")

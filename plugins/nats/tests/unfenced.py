@@ -1,15 +1,13 @@
-"""The shop, with a store for which the server compares nothing, and which does not look whether a claim was lost.
+"""When this is imported, the server compares nothing for a store, which does not look whether a claim was lost.
 
 A judge that does not notice is worth nothing.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-from shop import many  # type: ignore[import-not-found]  # a program in the working directory
-
 from locus_plugin_nats import session
-
-__all__ = ["many"]
 
 
 async def _look_after(own: Any) -> None:

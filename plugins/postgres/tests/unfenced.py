@@ -1,15 +1,13 @@
-"""The shop, with a store that takes what a worker writes that has lost its claim.
+"""When this is imported, the store takes what a worker writes that has lost its claim.
 
 A judge that does not notice is worth nothing.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-from shop import many  # type: ignore[import-not-found]  # a program in the working directory
-
 from locus_plugin_postgres import claims, entries, handle
-
-__all__ = ["many"]
 
 _claims: Any = claims
 _entries: Any = entries

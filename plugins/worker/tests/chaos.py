@@ -60,11 +60,11 @@ class Chaos:
         start: starts a command in the working directory, where the program of the agent is.
         threads: submits turns.
         seed: decides to which worker it happens.
-        source: the agent that they run.
+        environment: of the workers.
     """
 
-    def __init__(self, place: Place, start: Start, threads: Threads, seed: int, source: str = "shop:many") -> None:
-        self._place, self._start, self._threads, self._source = place, start, threads, source
+    def __init__(self, place: Place, start: Start, threads: Threads, seed: int, **environment: str) -> None:
+        self._place, self._start, self._threads, self._environment = place, start, threads, environment
         self._random = random.Random(seed)
         self.runs = threads("shop:many", 3 * WORKERS)
         self.workers = [self.begin() for _ in range(WORKERS)]
@@ -72,7 +72,7 @@ class Chaos:
 
     def begin(self) -> Process:
         """Start a worker."""
-        return self._start("worker", self._source, "--slots", "2", SHOP_SECONDS="0.3")
+        return self._start("worker", "shop:many", "--slots", "2", SHOP_SECONDS="0.3", **self._environment)
 
     def has(self, worker: Process) -> set[str]:
         """The threads in the slots of a worker."""

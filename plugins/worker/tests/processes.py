@@ -102,6 +102,11 @@ class Process:
             until(lambda: self.state == "T", "a process that stands still")
 
     @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    @property
     def state(self) -> str:
         """Of the process, as Linux has it: ``"T"`` is stopped."""
         return Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]

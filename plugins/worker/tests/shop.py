@@ -5,6 +5,7 @@ Each tool writes a line into ``log`` of the working directory, so that a test ca
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import time
@@ -14,6 +15,9 @@ from typing import Any
 from locus import Agent, ToolContext, tool
 from locus.models import ModelRequest
 from locus_testkit import ScriptedModel, call
+
+if "WORKER_MUTANT" in os.environ:
+    importlib.import_module(os.environ["WORKER_MUTANT"])
 
 
 def _note(what: str, ctx: ToolContext[Any]) -> None:

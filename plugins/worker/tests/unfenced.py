@@ -1,16 +1,14 @@
-"""The shop, with a store that takes what a worker writes that has lost its claim.
+"""When this is imported, the store takes what a worker writes that has lost its claim.
 
 A judge that does not notice is worth nothing.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from shop import many  # type: ignore[import-not-found]  # a program in the working directory
+from typing import Any
 
 from locus_plugin_sqlite import entries
 from locus_plugin_sqlite.session import Session
-
-__all__ = ["many"]
 
 _entries: Any = entries
 _session: Any = Session

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools
+from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools, warm_server
+from plugins.worker.tests.conftest import place, start
 
-__all__ = ["environment", "here", "locus", "shop", "site", "tools"]
+__all__ = ["environment", "here", "locus", "place", "shop", "site", "start", "tools", "warm_server"]
 
 PROGRAM = """
 from locus.workflow import Workflow
