@@ -5,12 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from temporalio.client import Client
+from temporalio.worker import Worker
+
 from locus.core.state import AgentState
+from locus_plugin_temporal import LocusPlugin
+
+from .shop import Sell
 
 #: Of the checkout, whose folders are packages for the tests.
 _TOP = Path(__file__).parents[3]
@@ -24,6 +30,14 @@ def ending(state: AgentState) -> Any:
     calls = [(e.tool_name, e.arguments, e.result, e.error, e.iteration, e.label) for e in state.tool_executions]
     usage = state.usage
     return state.messages, calls, usage, state.iteration, state.label, state.confidence, state.errors
+
+
+@asynccontextmanager
+async def working(address: str, queue: str, plugin: LocusPlugin, **options: Any) -> AsyncIterator[Client]:
+    """A worker in this process; gives a client that knows the same agents."""
+    client = await Client.connect(address, plugins=[plugin])
+    async with Worker(client, task_queue=queue, workflows=[Sell], **options):
+        yield client
 
 
 @contextmanager

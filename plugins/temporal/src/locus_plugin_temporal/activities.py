@@ -75,7 +75,7 @@ class Activities:
                 raise ApplicationError(str(e), type=NOT_BEGUN, non_retryable=True) from e
             except LocusError as e:
                 raise ApplicationError(f"{type(e).__name__}: {e}", type=type(e).__name__, non_retryable=True) from e
-        return {**came, "digest": ref.digest}
+        return {**came, "key": ref.key, "digest": ref.digest}
 
     async def _find(self, ref: EffectRef, info: activity.Info) -> RemoteEffect:
         """The effect: in the memory of this process, where its workflow mostly is, or from the workflow."""

@@ -15,7 +15,7 @@ from temporalio.converter import (
 )
 
 from locus.core import decode, decode_data, encode, encode_data
-from locus.core.errors import NotSerialisable
+from locus.core.errors import ConfigError, NotSerialisable
 from locus.core.messages import Message, Usage
 from locus.core.state import AgentState
 
@@ -67,23 +67,27 @@ class _LocusValues(EncodingPayloadConverter):
 
 
 def with_locus_values(given: DataConverter | None) -> DataConverter:
-    """A converter that knows values of Locus, too; its codec and its failures stay as they are."""
+    """A converter that knows values of Locus, too; its codec and its failures stay as they are.
+
+    Raises:
+        ConfigError: it converts payloads in another way than one by one.
+    """
     given = given or DataConverter.default
     base = given.payload_converter_class
-    return given if issubclass(base, _Marker) else dataclasses.replace(given, payload_converter_class=_class_of(base))
+    if issubclass(base, _Marker):
+        return given
+    if not issubclass(base, CompositePayloadConverter):
+        raise ConfigError(f"{base.__name__} is not a CompositePayloadConverter, to which values of Locus can be added")
+    return dataclasses.replace(given, payload_converter_class=_class_of(base))
 
 
 class _Marker:
     """Of the converters that know values of Locus."""
 
 
-def _class_of(base: type[PayloadConverter]) -> type[PayloadConverter]:
+def _class_of(base: type[CompositePayloadConverter]) -> type[PayloadConverter]:
     class WithLocusValues(CompositePayloadConverter, _Marker):
         def __init__(self) -> None:
-            given = base()
-            if isinstance(given, CompositePayloadConverter):
-                super().__init__(_LocusValues(), *given.converters.values())
-            else:
-                raise TypeError(f"{base.__name__} is not a CompositePayloadConverter; LocusPlugin adds one to such")
+            super().__init__(_LocusValues(), *base().converters.values())
 
     return WithLocusValues

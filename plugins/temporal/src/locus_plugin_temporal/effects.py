@@ -10,24 +10,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from temporalio import exceptions, workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from locus.core import encode_data
-from locus.core.errors import ModelError, OutcomeUnknown
+from locus.core.errors import ModelError, OutcomeUnknown, StepMismatch
 from locus.core.fingerprint import bare
 from locus.core.journal import StepId
 from locus.core.messages import Message, Role, Usage
 from locus.models import ModelCallResult, ModelResponse, estimate_tokens
+from locus.plugin import current_run
 from locus_kit.remote import RemoteEffect, describe_effect, take_effect
 from locus_plugin_temporal.errors import ActivityFailed, NotAnActivity
 from locus_plugin_temporal.ref import LOCAL, MODEL, TOOL, EffectRef
 
 if TYPE_CHECKING:
     from locus.core.journal import Policy
+    from locus.loop import SegmentContext
     from locus_plugin_temporal.session import Session
 
 __all__ = ["NOT_BEGUN", "WorkflowClock", "WorkflowEffects"]
@@ -91,6 +93,7 @@ class WorkflowEffects:
 
         Raises:
             NotAnActivity: it is a function of this process, and may not be repeated.
+            StepMismatch: the history has another effect here.
             OutcomeUnknown: it may have happened, and what came of it is not on record.
             ModelError: the model failed, or the workers that asked it died.
         """
@@ -117,11 +120,15 @@ class WorkflowEffects:
             came = await self._execute(ref, effect, step_id)
         if isinstance(came, ModelCallResult):
             return came
-        if bare(came["digest"]) != bare(digest):
-            raise workflow.NondeterminismError(
-                f"step {step_id} of agent {effect.agent!r} is recorded for {came['digest']!r}, and this code asks for "
-                f"{digest!r}"
+        # Temporal compares the kinds of activities, and not what they were asked.
+        if came["key"] != ref.key or bare(came["digest"]) != bare(digest):
+            mismatch = StepMismatch(
+                f"the history has step {came['key']} for {came['digest']!r} where agent {effect.agent!r} now asks for "
+                f"step {ref.key} with {digest!r}: this is not the code that was running"
             )
+            # Otherwise the loop would take it for the failure of a model or a tool, and go on.
+            cast("SegmentContext", current_run()).host.stop(mismatch)
+            raise mismatch
         return await take_effect(fn, came)
 
     async def _run_here(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 from temporalio import workflow
 
-from locus.core.errors import ConfigError
+from locus.core.errors import ConfigError, StepMismatch
 from locus.journal import MemoryStore
 from locus_plugin_temporal.effects import WorkflowClock, WorkflowEffects
 from locus_plugin_temporal.handover import Carried, pack, unpack
@@ -57,6 +57,8 @@ async def run(
     Raises:
         NotInWorkflow: this is not a workflow, or its worker has no `LocusPlugin`.
         UnknownName: the worker has no agent of that name.
+        NondeterminismError: the workflow is replayed, and the agent is not the one that was running: its task is tried
+            again, until a worker has that one.
     """
     session = current_session()
     name = agent if isinstance(agent, str) else agent.name or ""
@@ -70,14 +72,17 @@ async def run(
         here = here.with_checkpointer(await unpack(thread_id, carried.journal))
         begun = here.resume(thread_id, **options)
     else:
-        thread_id = thread_id or f"thread-{workflow.uuid4()}"
+        thread_id = f"thread-{workflow.uuid4()}" if thread_id is None else thread_id
         here = here.with_checkpointer(MemoryStore(history=False))
         begun = here.run(prompt, thread_id=thread_id, metadata=metadata, **options)
     with session.running(thread_id, here):
         while True:
             if session.cancelled is not None:
                 begun.cancel(session.cancelled)
-            result = await begun
+            try:
+                result = await begun
+            except StepMismatch as e:
+                raise workflow.NondeterminismError(str(e)) from e
             if not result.interrupts:
                 return evolve(result, store=here.runtime.store)
             answers = await session.wait_for_answers(thread_id, result.interrupts)

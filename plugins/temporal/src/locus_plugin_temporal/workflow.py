@@ -8,6 +8,7 @@ from typing import Any
 from temporalio import workflow
 
 from locus.core import encode_data
+from locus.core.errors import InputError
 from locus_plugin_temporal.handover import Carried
 from locus_plugin_temporal.running import YIELDED, carry, run
 
@@ -61,7 +62,7 @@ class AgentAnswer:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-@workflow.defn(name="locus.AgentWorkflow")
+@workflow.defn(name="locus.AgentWorkflow", failure_exception_types=[InputError])
 class AgentWorkflow:
     """One run of an agent. Signals, queries and limits are those of `run`."""
 
