@@ -26,10 +26,10 @@ def test_no_pair_is_in_both_sets_or_twice() -> None:
     assert len(set(every)) == len(every)
 
 
-@pytest.mark.parametrize("name", ["development", "held_out"])
-def test_the_rules_judge_most_pairs_rightly_and_take_no_denial_for_grounded(name: str) -> None:
+@pytest.mark.parametrize("name", SETS)
+def test_the_rules_judge_most_pairs_rightly_and_ground_no_denial_and_no_swapped_roles(name: str) -> None:
     evaluator = GroundingEvaluator()
     said = [(pair, not evaluator.evaluate([pair.claim], [pair.evidence]).ungrounded_claims) for pair in read(name)]
     assert sum(grounded == pair.grounded for pair, grounded in said) >= 0.78 * len(said)
-    denials = [pair for pair, grounded in said if "negation" in pair.phenomenon and grounded and not pair.grounded]
-    assert denials == []
+    false = [pair for pair, grounded in said if grounded and not pair.grounded]
+    assert [pair for pair in false if "negation" in pair.phenomenon or pair.phenomenon == "roles"] == []

@@ -158,7 +158,7 @@ async def measure(chosen: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the exit status is 0."""
     parser = argparse.ArgumentParser(prog="python -m contrib.bench.grounding", description=__doc__)
-    parser.add_argument("--set", action="append", choices=SETS, help="only these; default: both")
+    parser.add_argument("--set", action="append", choices=SETS, help="only these; default: all")
     parser.add_argument("--model", metavar="llamacpp:NAME", help="also rules and this model")
     parser.add_argument("--answers", type=Path, default=Path("answers.json"), help="where the model's answers are kept")
     parser.add_argument("--alone", action="store_true", help="also the model without rules")

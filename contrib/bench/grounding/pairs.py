@@ -1,8 +1,9 @@
 """The labelled pairs: a claim, what a tool said, and whether the claim follows from it.
 
 `development.jsonl` is what rules and prompts are made with. `held_out.jsonl` was written and committed before them,
-about other things in other words; it is measured and never looked at to change them. `held_out_2.jsonl` has denials
-only; it was written before the lists of words that deny were completed from grammars.
+about other things in other words; it is measured and never looked at to change them. `held_out_2.jsonl` and
+`held_out_3.jsonl` have denials only, `held_out_4.jsonl` who does what to whom, `held_out_5.jsonl` both: each was
+written before the rules for these were completed, and its first run is in `contrib/bench/RESULTS.md`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from attrs.validators import in_, min_len
 
 __all__ = ["LANGUAGES", "PHENOMENA", "SETS", "Pair", "read"]
 
-SETS: Final = ("development", "held_out", "held_out_2")
+SETS: Final = ("development", "held_out", "held_out_2", "held_out_3", "held_out_4", "held_out_5")
 LANGUAGES: Final = ("en", "de", "fr", "es", "zh")
 #: What a pair is about: what was changed in a claim that is not grounded, or could be taken for a change.
 PHENOMENA: Final = (

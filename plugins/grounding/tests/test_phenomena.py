@@ -53,6 +53,27 @@ def standing(claim: str, evidence: str) -> Standing:
         ("Check-in is on 12 May and check-out on 9 May.", BOOKING),
         ("Tesla sued Rivian.", "Rivian sued Tesla."),
         ("The pickup is in Ghent and the drop-off in Namur.", '{"pick_up": "Namur", "drop_off": "Ghent"}'),
+        ("Team A beat Team B.", "Team B beat Team A."),
+        ("The proxy calls the scheduler.", "The scheduler calls the proxy."),
+        ("The truck hit the bus.", "The bus hit the truck on Main Street."),
+        ("Acme was sued by Basel.", "Acme sued Basel."),
+        ("Package foo depends on package bar.", "Package bar depends on package foo."),
+        ("Le chat poursuit le chien.", "Le chien poursuit le chat."),
+        ("La actriz demandó al director.", "El director demandó a la actriz."),
+        ("甲公司收购了乙公司。", "乙公司收购了甲公司。"),
+        # all but this one
+        ("The delivery includes an adapter.", "Everything except an adapter is in the delivery."),
+        ("The shop opens every day.", "The shop opens every day except Sunday."),
+        ("The tests cover the parser.", "The tests cover anything but the parser."),
+        ("Coffee was served.", "Tea was served instead of coffee."),
+        ("Alle Teile sind da.", "Alle Teile sind da, außer dem Griff."),
+        # denied by a verb
+        ("Visitors can park here.", "Visitors are prohibited from parking here."),
+        ("The plane crashed.", "The plane nearly crashed."),
+        ("L'appartement a un ascenseur.", "L'appartement est dépourvu d'ascenseur."),
+        ("El ascensor funciona.", "El ascensor ha dejado de funcionar."),
+        ("No es falso que llegó tarde.", "Es falso que llegó tarde."),
+        ("Das Gerät ist nicht zugelassen.", "Es stimmt nicht, dass das Gerät nicht zugelassen ist."),
         # of how many, how surely, and when
         ("All tests passed.", "Some tests passed."),
         ("Every room has a balcony.", "Most rooms have a balcony."),
@@ -97,6 +118,18 @@ def test_what_is_changed_is_not_grounded(claim: str, evidence: str) -> None:
         ("Ben sent 50 euros to Anna.", TRANSFER),
         ("Check-in is on 9 May and check-out on 12 May.", BOOKING),
         ("Rivian was sued by Tesla.", "Tesla sued Rivian."),
+        ("The truck overtook the bus.", "On Main Street the bus was overtaken by the truck in May."),
+        ("Norway defeated Sweden.", "Norway defeated Sweden by two goals."),
+        ("The bank is next to the bakery.", "The bakery is next to the bank."),
+        ("The king married the queen.", "The queen married the king."),
+        ("Tomorrow it rains in Oslo.", "In Oslo it rains tomorrow."),
+        ("Tea was served.", "Tea was served instead of coffee."),
+        ("Den Lehrling lobte der Chef.", "Der Chef lobte den Lehrling."),
+        ("Nantes a été battu par Lyon.", "Lyon a battu Nantes."),
+        ("El gato fue perseguido por el perro.", "El perro ha perseguido al gato."),
+        ("蓝队被红队击败了。", "红队击败了蓝队。"),
+        ("他同意这个方案。", "他不是不同意这个方案。"),
+        ("Le dossier est complet.", "Le dossier n'est pas incomplet."),
         ("The flight might be cancelled.", "The flight may be cancelled."),
         ("Some rooms have a balcony.", "Most rooms have a balcony."),
         ("1234 * 5678 is 7006652.", "7006652"),
@@ -150,6 +183,26 @@ def test_only_the_right_result_is_grounded(a: int, b: int, sign: str, off: int) 
     value = {"+": a + b, "-": a - b, "*": a * b}[sign]
     found = standing(f"{a} {sign} {b} = {value + off}.", f"The result is {value}.")
     assert (found is Standing.GROUNDED) == (off == 0)
+
+
+NOUNS = st.sampled_from(
+    ["driver", "red engine", "council", "Boeing", "team C", "module 7", "old lady", "server", "Ruiz"]
+)
+VERBS = st.sampled_from(["chased", "hired", "replaced", "warned", "overtook", "called", "beat", "repaired"])
+PAST = {"overtook": "overtaken", "beat": "beaten"}
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(NOUNS, NOUNS, VERBS, st.sampled_from(["", " in Rome", " on Friday", " at night"]))
+def test_what_did_it_and_what_had_it_done_to_it_do_not_change_places(one: str, two: str, verb: str, where: str) -> None:
+    if one == two:
+        return
+    active, turned = f"The {one} {verb} the {two}.", f"The {two} {verb} the {one}{where}."
+    passive = f"The {two} was {PAST.get(verb, verb)} by the {one}{where}."
+    assert standing(active, turned) not in (Standing.GROUNDED, Standing.COMPLEMENTARY)
+    assert standing(turned, passive) not in (Standing.GROUNDED, Standing.COMPLEMENTARY)
+    assert standing(active, passive) is Standing.GROUNDED
+    assert standing(active, f"The {one} {verb} the {two}{where}.") is Standing.GROUNDED
 
 
 @pytest.mark.parametrize(

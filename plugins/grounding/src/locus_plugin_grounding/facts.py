@@ -11,7 +11,8 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from locus_plugin_grounding.languages import ENGLISH, fold, stem_in
+from locus_plugin_grounding.clauses import Side, Word, sides_of
+from locus_plugin_grounding.languages import ENGLISH, PREPOSITION, fold, stem_in
 from locus_plugin_grounding.quantities import ADDRESS, Quantity, iso_dates, read_at, use_signs
 from locus_plugin_grounding.relations import NONE, Relations, relations_of
 from locus_plugin_grounding.stopwords import CONTINUES, FRAME, VALUE, kinds_of
@@ -37,6 +38,7 @@ no not never none neither nor cannot without nothing nobody
 nowhere noone
 exclude excludes excluded excluding omit omits omitted unknown missing absent
 hardly barely scarcely lacks lack lacking false null
+except devoid bereft
 """
 _DENIALS: Final = frozenset(_NO.split())
 _UP: Final = ("increase", "increased", "increases", "grew", "grows", "rose", "rises")
@@ -109,13 +111,25 @@ _PHRASES: Final = tuple(
         (r"\bnot? (?:less|fewer|earlier) than\b", "at least"),
         (r"n['\u2019]t\b", " not"),
         (r"\bnot only\b|\bno doubt\b|\bnot just\b", ""),
+        (r"\bnothing but\b", "only"),
+        (r"\bwith the exception of\b|\b(?:excepting|excluding)\b|\bexcept for\b", "except"),
+        (r"\b(?:any|every)thing but\b|\ball but\b", "most except"),
+        (r"\b(?:all|every|everyone|everybody|everything|always|each|any)\b(?=[^.;!?\n]{0,200}\bexcept\b)", "most"),
+        (r"\b(?:nearly|almost)\s+(?=\w+ed\b)", "not "),
+        (
+            r"\b(?:prohibit(?:s|ed)?|forbid(?:s|den)?|ban(?:s|ned)?|bar(?:s|red)|prevent(?:s|ed)?|refrain(?:s|ed)?|abstain(?:s|ed)?)"
+            r"(?:\s+(?!from\b)\w+){0,3}\s+from\b",
+            "not",
+        ),
+        (r"\bceases? to\b|\bceased to\b", " not "),
+        (r"\s(?:instead of|rather than)\b", ", not"),
     )
 )
 _CUT = re.compile(
-    r"[;\n|]|,(?=\s|$)|\s[-\u2013\u2014]\s|\b(?:and|but|while|whereas|although|though|however|yet|because)\b",
+    r"[;\n|]|,(?=\s|$)|\s[-\u2013\u2014]\s|\s(?=except\b)|\b(?:and|but|while|whereas|although|though|however|yet|because)\b",
     re.IGNORECASE,
 )
-_HOLDING = re.compile("[\ue000-\ue002]")
+_HOLDING = re.compile("[\ue000-\ue003]")
 _HELD = re.compile("\ue000([0-9]+)\ue001")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|_+")
@@ -160,6 +174,15 @@ tell: told
 think: thought
 win: won winner
 write: wrote written
+beat: beaten
+bite: bit bitten
+catch: caught
+fight: fought
+lend: lent
+overtake: overtook overtaken
+owe: owed owes
+strike: struck stricken
+sue: sued sues
 sink: sank sunk
 sing: sang sung
 drink: drank drunk
@@ -186,6 +209,8 @@ _IRREGULAR: Final = {
 _LOWER = "at least|more than|over|above|after|from|since"
 _UPPER = "at most|up to|(?:less|fewer) than|under|below|before|until|till"
 _BOUND = re.compile(rf"\b(?:(?P<upper>{_UPPER})|(?P<lower>{_LOWER}))\s+(?:the\s+)?$", re.IGNORECASE)
+#: Languages in which the order of words says who does it to whom: German has cases, and Chinese text has no words.
+_ORDERED: Final = (ENGLISH, "fr", "es")
 _COUNTED = re.compile(r"(?:\s[^\W\d_]{2,40}){1,4}")
 #: Two lamps at 84.50 dollars are not two at 84.50 dollars each.
 _EACH = re.compile(r"\s+each\b", re.IGNORECASE)
@@ -214,6 +239,7 @@ class Part:
         continues: whether it speaks of what the part before it spoke of: "and was shipped", "it costs".
         relations: what its small words say.
         inner: the names but for a first word, which begins with a capital whatever it is.
+        sides: what is before each of its words and what behind it, in languages whose order of words says who does it.
     """
 
     terms: frozenset[str]
@@ -229,6 +255,7 @@ class Part:
     stated: frozenset[str] = frozenset()
     relations: Relations = NONE
     inner: frozenset[str] = frozenset()
+    sides: tuple[Side, ...] = ()
 
     @property
     def naming(self) -> tuple[Quantity, ...]:
@@ -302,6 +329,7 @@ def _part(text: str, language: str) -> Part:
     terms: set[str] = set()
     names: set[str] = set()
     words: list[str] = []
+    order: list[Word] = []
     quantities: list[Quantity] = []
     labels: list[tuple[str, Quantity]] = []
     amounts: list[tuple[Quantity, str]] = []
@@ -313,6 +341,7 @@ def _part(text: str, language: str) -> Part:
         starts = char.isalnum() or (char in "$€£¥-\u2212./~\\" and text[at + 1 : at + 2].strip() != "")
         if starts and (at == 0 or not text[at - 1].isalnum()) and (read := read_at(text, at)) is not None:
             quantities.append(_with_bounds(read[0], text, at))
+            order.append(Word(f"{read[0].kind}:{read[0].value}", content=True, value=True))
             before, at = at, max(read[1], at + 1)
             if (found := _LABEL.search(text, max(0, before - _LONGEST_LABEL), before)) and _names(found[1], read[0]):
                 labels.append((stem(found[1], language), read[0]))
@@ -323,6 +352,8 @@ def _part(text: str, language: str) -> Part:
             continue
         word = _WORD.match(text, at)
         if word is None:
+            if char == PREPOSITION:
+                order.append(Word("of", content=False))
             at += 1
             continue
         at = word.end()
@@ -331,7 +362,10 @@ def _part(text: str, language: str) -> Part:
             denials += 1
         elif len(word[0]) == 1 and _is_letter(text, word):
             quantities.append(Quantity("id", word[0].casefold()))
+            order.append(Word(f"id:{word[0].casefold()}", content=True, value=True))
         else:
+            small = word[0].casefold() in _STOPWORDS
+            order.append(Word(word[0].casefold() if small else stem(word[0], language), content=not small))
             opposed |= _take(word[0], terms, names, stated, language)
     # Zero of something denies it. Two denials are one: "neither ... nor", "no ... ningún".
     negated = denials > 0 or any(q.kind == "" and q.value == 0 for q in quantities)
@@ -353,6 +387,7 @@ def _part(text: str, language: str) -> Part:
         continues=bool(_GOES_ON.match(text)) or (bool(words) and words[0] in _FIRST and text.lstrip()[:1].islower()),
         relations=relations_of(text, language),
         inner=frozenset(names - bare) - {stem(words[0], language)} if words else frozenset(),
+        sides=sides_of(order) if language in _ORDERED else (),
     )
 
 

@@ -25,7 +25,7 @@ def _read(lines: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in filter(None, map(str.strip, lines.splitlines())):
         english, _, words = line.partition(":")
-        found.update(dict.fromkeys(words.split(), english.strip()))
+        found.update(dict.fromkeys(words.casefold().split(), english.strip()))
     return found
 
 
@@ -43,6 +43,11 @@ GERMAN = _read(
     not: nichts nirgends nirgendwo weder
     not: keinerlei keinesfalls keineswegs mitnichten kaum
     without: ohne
+    except: außer ausgenommen
+    missing: fehlt fehlen fehlte fehlten
+    lacks: entbehrt entbehrte
+    incomplete: unvollständig unvollständige unvollständigen
+    complete: vollständig vollständige vollständigen
     and: und sowie
     but: aber jedoch sondern während obwohl
     all: alle alles allen aller jeder jede jedes jeden jedem sämtliche beide beiden immer
@@ -124,6 +129,9 @@ FRENCH = _read(
     not: ne n pas jamais aucun aucune aucuns aucunes nul nulle nuls nulles rien ni personne
     not: non guère nullement aucunement
     without: sans
+    except: sauf excepté hormis
+    incomplete: incomplet incomplète incomplets incomplètes
+    complete: complet complète complets complètes
     and: et
     but: mais tandis alors cependant bien
     all: tous toutes tout toute chaque
@@ -200,6 +208,9 @@ SPANISH = _read(
     : encuentra aquí allí y/o
     not: no ni nunca jamás ningún ninguna ninguno nadie nada tampoco ningunos ningunas apenas
     without: sin
+    except: excepto salvo
+    incomplete: incompleto incompleta incompletos incompletas
+    complete: completo completa completos completas
     and: y e
     but: pero sino mientras aunque
     all: todos todas todo toda cada ambos ambas siempre
@@ -274,7 +285,7 @@ CHINESE = _read(
     : 件 座 班 趟 套 间 条 只 辆 次 所 请 很抱歉 抱歉 对不起 很遗憾 遗憾 不好意思 我认为 我觉得 我想
     : 据我所知 还 也 共 号 到了
     : 其 该 此 为 而 则 正在 大约 左右 进行 里 内 把
-    not: 不 没有 没 未 无 并非 尚未 从未 毫无 莫 勿 并未 并没 并没有 从不 不曾 未曾
+    not: 不 没有 没 未 无 并非 尚未 从未 毫无 莫 勿 差点 差点儿 险些 拒不 缺席 并未 并没 并没有 从不 不曾 未曾
     all: 所有 全部 全体 每个 每 一切 总是 始终 都
     most: 大多数 大部分 多数
     some: 部分 一些 有些 几个 若干 有时

@@ -28,9 +28,11 @@ from locus_plugin_grounding.glossaries import (
     SPANISH_ONLY,
 )
 
-__all__ = ["ENGLISH", "fold", "language_of", "stem_in"]
+__all__ = ["ENGLISH", "PREPOSITION", "fold", "language_of", "stem_in"]
 
 ENGLISH: Final = "en"
+#: Stands where a preposition was that carries no fact.
+PREPOSITION: Final = "\ue003"
 
 
 @frozen
@@ -44,6 +46,7 @@ class _Language:
         letters: letters that do.
         phrases: patterns, and what they become, before words are looked at.
         stemmer: the name of Snowball's algorithm; none for Chinese.
+        prepositions: of the words that carry no fact those that end what a verb is about.
     """
 
     words: Mapping[str, str]
@@ -52,6 +55,7 @@ class _Language:
     letters: str
     phrases: tuple[tuple[re.Pattern[str], str], ...]
     stemmer: str
+    prepositions: frozenset[str] = frozenset()
 
 
 def _phrases(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -68,7 +72,13 @@ _LANGUAGES: Final[dict[str, _Language]] = {
         GERMAN_ONLY,
         "äöüß",
         _phrases(
-            (r"\bes ist nicht (?:wahr|richtig|so),? dass\b", "not"),
+            (r"\bes (?:ist nicht (?:wahr|richtig|so)|stimmt nicht|trifft nicht zu),? dass\b", "it is untrue that"),
+            (r"\bwären? (?:beinahe|fast)\b", "not"),
+            (r"\b(?:hört|hörte|hören|hörten) auf,? zu\b|\bbar jede[rs]\b", "not"),
+            (r"\bmit ausnahme (?:von|de[rs])\b|\babgesehen von\b", "except"),
+            # "Den Lehrling lobte der Chef": the article says that what comes first has it done to it.
+            (r"^\W*(den|dem|einen|einem) (\w+) (\w+) (der|die|das|ein|eine) (\w+)", r"\4 \5 \3 \1 \2"),
+            (r"\b(?:wird|werden|wurden?) von (?:(?:der|dem|den) )?(\w+) (\w+)(?=\W*$)", r"was \2 by \1"),
             (r"\b(?:es )?tut mir (?:sehr )?leid\b|\bentschuldigung\b|\bleider\b|\bbedauerlicherweise\b", " "),
             (r"\b(?:ich (?:glaube|denke|meine)|soweit ich (?:weiß|sehe)|meines wissens|gute nachrichten?)\b", " "),
             (r"\b(\d{1,2}):(\d{2}) uhr\b", r"\1:\2"),
@@ -88,7 +98,13 @@ _LANGUAGES: Final[dict[str, _Language]] = {
         FRENCH_ONLY,
         "çèêàùœîôë",
         _phrases(
-            (r"\bil n['\u2019]est pas vrai qu(?:e|['\u2019])", "not "),
+            (r"\bil n['\u2019]est pas vrai qu(?:e|['\u2019])|\bil est faux qu(?:e|['\u2019])", "it is untrue that "),
+            (r"\b(?:est|sont|[ée]tait|[ée]taient|[ée]t[ée]|fut|furent) (\w+) par\b", r"was \1 by"),
+            (r"\b[àa] l['\u2019]exception d(?:e|u|es|['\u2019])", "except "),
+            (r"\b(?:cess[ée]?|cesse[nz]t?|arr[êe]t[ée]|s['\u2019]est abstenue?) (?:de |d['\u2019])", "not "),
+            (r"\b(?:(?:d[ée]pourvu|d[ée]nu|priv)[ée]?e?s? (?:de |d['\u2019]))", "without "),
+            (r"\b(?:a|ont|avait|avaient) failli\b", "not"),
+            (r"\bmanqu(?:e|ent|ait) (?:de |d['\u2019])", "lacks "),
             (r"\b(?:d[ée]sol[ée]e?|malheureusement|h[ée]las|pardon|excusez-moi|bonne nouvelle)\b", " "),
             (
                 r"\bje (?:crois|pense|suppose)(?: qu(?:e\b|['\u2019]))?|\b[àa] ma connaissance\b"
@@ -107,6 +123,7 @@ _LANGUAGES: Final[dict[str, _Language]] = {
             (r"\b[\w]{3,}(?:er|ir|tr|dr|ttr)(?:a|ont)\b", r"\g<0> will"),
         ),
         "french",
+        frozenset(["de", "du", "des", "en", "dans", "sur", "avec", "pour", "par"]),
     ),
     "es": _Language(
         SPANISH,
@@ -117,7 +134,13 @@ _LANGUAGES: Final[dict[str, _Language]] = {
         SPANISH_ONLY,
         "ñ¿¡áíóú",
         _phrases(
-            (r"\bno es (?:cierto|verdad) que\b", "not"),
+            (r"\bno es falso que\b", " "),
+            (r"\bno es (?:cierto|verdad) que\b|\bes falso que\b", "it is untrue that"),
+            (r"\b(?:es|son|fue|fueron|era|eran|sido) (\w+) por\b", r"was \1 by"),
+            (r"\best(?:uvo|uvieron|aba|aban) a punto de\b", "not"),
+            (r"\ba excepción de(?:l|\b)", "except"),
+            (r"\b(?:(?:ha|han|había|habían) dejado|dej(?:a|an|ó|aron|aba|aban)) de (?=\w+[aei]r\b)", "not "),
+            (r"\b(?:carec(?:e|en|ía|ían)|falt(?:o|a) de|(?:desprovist|exent|privad)[oa]s?) de\b", "without"),
             (r"\b(?:lo siento|lamentablemente|desafortunadamente|disculpe|perd[oó]n|buenas noticias)\b", " "),
             (r"\b(?:creo|pienso|supongo|me parece)(?: que)?\b|\bque yo sepa\b|\bhasta donde s[ée]\b", " "),
             (r"\btal vez\b|\ba lo mejor\b", "may"),
@@ -128,6 +151,7 @@ _LANGUAGES: Final[dict[str, _Language]] = {
             (r"\b\w{2,}(?:ará|erá|irá|arán|erán|irán|drá|drán)\b", r"\g<0> will"),
         ),
         "spanish",
+        frozenset(["de", "del", "en", "con", "para", "por"]),
     ),
     "zh": _Language(CHINESE, (), frozenset(), "", (), ""),
 }
@@ -151,6 +175,12 @@ _CHINESE_MARKS: Final = {
     0xFF09: ")",
     0xFF05: "%",
 }
+#: Two denials of one thing: "not un-".
+_CHINESE_NOT_NOT = re.compile("(?:(?:并)?不是|并非|不能|没有|无)不(?=[\u4e00-\u9fff])")
+_CHINESE_DEED = "借给|卖给|送给|打败|击败|战胜|收购|雇用|雇佣|起诉|逮捕|批评|表扬|杀死|拒绝|取代"
+#: The one to whom it is done before the one who does it, and the other way round with the verb at the end.
+_CHINESE_PASSIVE = re.compile(f"([\u4e00-\u9fff]{{1,8}})被([\u4e00-\u9fff]{{1,8}}?)({_CHINESE_DEED})")
+_CHINESE_OBJECT = re.compile(f"([\u4e00-\u9fff]{{1,8}})把([\u4e00-\u9fff]{{1,8}}?)({_CHINESE_DEED})")
 _GROUPED_DOTS = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![\d.,]*\d)")
 _GROUPED_SPACES = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:,\d+)?(?![\d.,]*\d)")
 _COMMA = re.compile(r"(?<![\d.,])(\d+),(\d{1,2})(?![\d.,]*\d)")
@@ -182,14 +212,16 @@ def fold(text: str, language: str) -> str:
         text = pattern.sub(to, text)
     text = (_GROUPED_SPACES if language == "fr" else _GROUPED_DOTS).sub(_ungroup, text)
     text = _COMMA.sub(r"\1.\2", text)
-    return _TOKEN.sub(lambda found: _english(found, known.words), text)
+    return _TOKEN.sub(lambda found: _english(found, known), text)
 
 
-def _english(found: re.Match[str], words: Mapping[str, str]) -> str:
+def _english(found: re.Match[str], language: _Language) -> str:
     word = found[0]
+    if word.casefold() in language.prepositions:
+        return PREPOSITION
     if len(word) == 1 and word.isupper() and found.string[: found.start()].strip():
         return word  # a letter that names something
-    return words.get(word.casefold(), word)
+    return language.words.get(word.casefold(), word)
 
 
 @cache
@@ -219,6 +251,8 @@ def _ungroup(found: re.Match[str]) -> str:
 
 def _fold_chinese(text: str) -> str:
     text = text.translate(_CHINESE_MARKS)
+    text = _CHINESE_NOT_NOT.sub("", text)
+    text = _CHINESE_PASSIVE.sub(r"\2\3\1", _CHINESE_OBJECT.sub(r"\1\3\2", text))
     text = _CHINESE_NUMBER.sub(lambda f: f" {_chinese_number(f[0])} ", text)
     text = _CHINESE_DATE.sub(lambda f: f" {_date(f[1], int(f[2]), int(f[3]))} ", text)
     text = _CHINESE_WORD.sub(lambda f: f" {CHINESE.get(f[0], f[0])} ", text)

@@ -17,7 +17,7 @@ from locus_plugin_grounding.arithmetic import is_total
 __all__ = ["NONE", "Relations", "clash", "join", "relations_of"]
 
 _MAY = re.compile(
-    r"\b(?:may(?!\s+\d)|might|could(?!\s+not|n['\u2019]t)|can|possibly|possible|perhaps|maybe|probably|likely|apparently"
+    r"\b(?:(?-i:may)(?!\s+\d)|might|could(?!\s+not|n['\u2019]t)|can|possibly|possible|perhaps|maybe|probably|likely|apparently"
     r"|allegedly|reportedly|presumably|potentially|suspected)\b",
     re.IGNORECASE,
 )
@@ -48,7 +48,10 @@ _WAS = re.compile(
     r"|\b(?:used to be|former|formerly|previously|no longer)\b",
     re.IGNORECASE,
 )
-_PASSIVE = re.compile(r"\b(?:was|were|been|is|are|be|being)\s+(?:\w+\s+)?\w+\s+by\b|\bby [A-Z]", re.IGNORECASE)
+_PASSIVE = re.compile(
+    r"(?i:\b(?:was|were|been|is|are|be|being)\s+(?:\w+\s+)?\w+\s+by\b)"
+    r"|\bby (?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b)[A-Z]"
+)
 _SOURCE = (
     "from by sender origin source departure seller payer donor lender giver absender absenderin herkunft abfahrt abflug"
     " verkäufer départ expéditeur provenance vendeur origen salida remitente vendedor"
@@ -77,7 +80,10 @@ a an the of in on at for with by from to le la les un une el los las der die das
 """
 _ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
 #: Signs of a verb with two sides, for which the order says who does it to whom.
-_TWO_SIDED = re.compile("借|给|欠|送|卖|打 ?败|击 ?败|战 ?胜|赢|输|买|告|雇|杀|爱|教")
+_TWO_SIDED = re.compile(
+    "借|给|欠|送|卖|打 ?败|击 ?败|战 ?胜|赢|输|买|告|雇|杀|爱|教|收 ?购|起 ?诉|逮 ?捕|批 ?评|表 ?扬|取 ?代|超 ?过|追|咬"
+    "|骗|救"
+)
 _POLE_PAIRS = (
     "on off|up down|in out|before after|above below|over under|more less|more fewer|most least|first last|into out"
     "|with without|inside outside|early late|earlier later|next previous"

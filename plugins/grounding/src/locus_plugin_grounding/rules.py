@@ -17,6 +17,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from locus_plugin_grounding.arithmetic import adds_up, calculation_in, compares, is_total, without_reckoning
+from locus_plugin_grounding.clauses import are_swapped
 from locus_plugin_grounding.evidence import Corpus, Piece, without
 from locus_plugin_grounding.facts import Part, parts
 from locus_plugin_grounding.languages import ENGLISH, fold, language_of
@@ -480,9 +481,9 @@ def _is_twisted(group: _Group, piece: Piece) -> bool:
 
 
 def _says_less(part: Part, other: Part) -> bool:
-    """Whether a part of a piece says less than a part of a claim with its words: "not all" is not "none"."""
+    """Whether a part of a piece says less than a part of a claim with its words, or turned: "not all" is not "none"."""
     weaker = part.denied and other.denied and other.relations.share == 3 != part.relations.share
-    return weaker or clash(part.relations, other.relations)
+    return weaker or clash(part.relations, other.relations) or are_swapped(part.sides, other.sides)
 
 
 def _is_misplaced(part: Part, piece: Piece) -> bool:
