@@ -86,9 +86,14 @@ class Chaos:
 
     def busy(self) -> Process:
         """A worker amid a run; where the runs have ended before the faults have, there are new ones."""
-        if self.have_ended():
-            self.runs += self._threads("shop:many", WORKERS)
-        found: list[Process] = until(lambda: [each for each in self.workers if self.is_amid(each)], "a busy worker")
+
+        def find() -> list[Process]:
+            found = [each for each in self.workers if self.is_amid(each)]
+            if not found and self.have_ended():  # also while this waits
+                self.runs += self._threads("shop:many", WORKERS)
+            return found
+
+        found: list[Process] = until(find, "a busy worker")
         return self._random.choice(found)
 
     def is_amid(self, worker: Process) -> bool:

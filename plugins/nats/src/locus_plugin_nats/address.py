@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,14 @@ __all__ = ["Address", "parse_address"]
 
 _SCHEMES = ("nats", "tls", "ws", "wss")
 _PORT = 4222
+
+#: What the files of users hold, so that another file is a mistake of the settings, and not the server's refusal.
+_KEY = rb"SU[A-Z2-7]{56}"
+_SEED = re.compile(rb"\A\s*" + _KEY + rb"\s*\Z")
+_CREDS = re.compile(
+    rb"-----BEGIN NATS USER JWT-----\s+[\w-]+\.[\w-]+\.[\w-]+\s+-{3,}END .*-----BEGIN USER NKEY SEED-----\s+" + _KEY,
+    re.DOTALL,
+)
 
 
 @frozen
@@ -58,19 +67,21 @@ class Address:
         found |= {"user": user, "password": password} if user else {}
         found |= {"token": token} if token else {}
         if settings.creds:
-            found["user_credentials"] = str(_readable("creds", settings.creds))
+            found["user_credentials"] = str(_readable("creds", settings.creds, _CREDS, "JWT and key of a user"))
         if settings.nkey:
-            found["nkeys_seed"] = str(_readable("nkey", settings.nkey))
+            found["nkeys_seed"] = str(_readable("nkey", settings.nkey, _SEED, "seed of a user"))
         tls = _tls(settings)
         return found if tls is None else found | {"tls": tls}
 
 
-def _readable(name: str, path: str) -> Path:
+def _readable(name: str, path: str, form: re.Pattern[bytes] | None = None, what: str = "") -> Path:
     found = Path(path).expanduser()
     try:
-        found.open("rb").close()
+        content = found.read_bytes()
     except OSError as e:
         raise ConfigError(f"[plugins.nats] {name}: {found} cannot be read: {e.strerror or e}") from e
+    if form is not None and not form.search(content):
+        raise ConfigError(f"[plugins.nats] {name}: {found} has no {what}; write it with nsc, or correct the path")
     return found
 
 

@@ -6,6 +6,7 @@ StoreError                  (of the kernel)
 │   │   └── NatsRefused     the server does not accept the credentials, or allows too little
 │   ├── StreamFull          the server has no room, or a limit of the stream is reached
 │   ├── StreamMismatch      a stream of that name exists and is another one
+│   ├── NotSynced           the server does not sync each write, which the settings promise
 │   └── TooOld              the server is too old, or has no JetStream (`.found`)
 └── StoreClosed             the store was closed
 """
@@ -18,6 +19,7 @@ __all__ = [
     "NatsProblem",
     "NatsRefused",
     "NatsUnreachable",
+    "NotSynced",
     "StoreClosed",
     "StreamFull",
     "StreamMismatch",
@@ -52,6 +54,10 @@ class StreamFull(NatsProblem):
 
 class StreamMismatch(NatsProblem):
     """A stream of that name has another configuration; it was not touched."""
+
+
+class NotSynced(NatsProblem):
+    """The settings promise that the server syncs each write, and its monitoring endpoint says that it does not."""
 
 
 class TooOld(NatsProblem):

@@ -12,6 +12,7 @@ plugin = Plugin(
     provides={
         "checkpointer": "locus_plugin_nats.store:make",
         "commands": "locus_plugin_nats.registration",
+        "doctor": "locus_plugin_nats.doctor:examine",
     },
     compat_paths={
         "locus.nats:NatsStore": "locus_plugin_nats.store:NatsStore",

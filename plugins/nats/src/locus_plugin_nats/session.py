@@ -20,6 +20,7 @@ from attrs import define, field
 from locus.core.errors import JournalDamaged
 from locus.journal import Signal, Watch
 from locus.journal.listing import About
+from locus_plugin_nats.durability import check_durability
 from locus_plugin_nats.errors import NatsProblem, NatsUnreachable, StreamMismatch, TooOld
 from locus_plugin_nats.headers import HEADER, Head, Tip, make_tip
 from locus_plugin_nats.index import Index
@@ -93,6 +94,7 @@ class Session:
         self._listens = False
         self._orders: dict[str, tuple[asyncio.Lock, int]] = {}
         self._is_ready = False
+        self._replicas = settings.replicas
         self._preparing = asyncio.Lock()
         self.host, self.pid = platform.node(), os.getpid()
 
@@ -116,7 +118,22 @@ class Session:
             await self._check_server()
             for name, config in self.names.streams(self.settings.replicas, self.settings.max_bytes).items():
                 await self._make_stream(name, config)
+            await check_durability(self, self._replicas)
             self._is_ready = True
+
+    async def examine(self) -> None:
+        """Raise what is wrong with the server; nothing is made on it.
+
+        Raises:
+            NatsProblem: it cannot be used, or does not keep what the settings promise.
+        """
+        await self._check_server()
+        await check_durability(self)
+
+    @property
+    def version(self) -> str:
+        """The server's program and version, once it is connected."""
+        return f"nats-server {self.wire.version}"
 
     async def _check_server(self) -> None:
         try:
@@ -159,6 +176,8 @@ class Session:
     def _compare(self, name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         # How many replicas and bytes it has is its owner's business once it is there.
         own = {"num_replicas", "max_bytes", "storage"}
+        if name == self.names.journal:
+            self._replicas = int(found.get("num_replicas", 1))
         differs = {key: found.get(key) for key, value in wanted.items() if key not in own and found.get(key) != value}
         if self.settings.durability == "replicated" and int(found.get("num_replicas", 1)) < 3:
             differs["num_replicas"] = found.get("num_replicas", 1)

@@ -27,6 +27,11 @@ def _prefix(_: object, attribute: Attribute[Any], value: str) -> None:
         )
 
 
+def _http(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        raise ValueError(f"{attribute.name} must be an address such as 'http://db1:8222', got {value!r}")
+
+
 @frozen(kw_only=True)
 class NatsSettings:
     """How journals are kept on a NATS server, and how it is reached.
@@ -40,8 +45,10 @@ class NatsSettings:
             resolved, before `NatsUnreachable`.
         durability: what the operator promises of the server, because a client cannot see it. ``"process"``: what was
             acknowledged survives the death of the server's process, and a power cut takes what is young. ``"fsync"``:
-            the server syncs each write (``sync_interval: always``). ``"replicated"``: the streams have 3 replicas or
+            the server syncs each write (``sync_interval: always``), which is checked where `monitor` is given.
+            ``"replicated"``: the streams have 3 replicas or
             more; that one is checked.
+        monitor: address of the server's monitoring endpoint, such as ``"http://db1:8222"``; None = nothing is checked.
         replicas: of streams that are created, from 1 to 5.
         max_bytes: of the stream of journals when it is created; None = the server's limits. What does not fit is
             refused with `StreamFull`; old entries never make room for new ones.
@@ -59,6 +66,7 @@ class NatsSettings:
     lease: float = field(default=30.0, validator=number(1))
     patience: float = field(default=10.0, validator=seconds)
     durability: Durability = field(default="process", validator=in_(("process", "fsync", "replicated")))
+    monitor: str | None = field(default=None, validator=optional(_http))
     replicas: int = field(default=1, validator=integer(1, 5))
     max_bytes: int | None = field(default=None, validator=optional(integer(1)))
     user: str | None = None
