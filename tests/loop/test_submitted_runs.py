@@ -152,6 +152,22 @@ async def test_a_segment_yields_after_so_many_iterations_and_the_run_ends_as_if_
     assert [body.kind for body in bodies if isinstance(body, Paused)] == ["yielded"] * 3
 
 
+async def test_a_segment_after_a_yield_is_shown_no_more_the_longer_the_run_is() -> None:
+    shown: list[int] = []
+
+    class Watched(MemoryStore):
+        async def claim(self, thread_id: str, worker: str) -> Claim:
+            found = await super().claim(thread_id, worker)
+            shown.append(len(found.entries))
+            return found
+
+    agent = Agent(counting(turns=30), tools=[add], checkpointer=Watched(), max_iterations=99)
+    await agent.submit("Count.", thread_id="t")
+    while (await agent.resume("t", yield_after=1)).is_open:
+        pass
+    assert (len(shown), max(shown) < 5) == (31, True)
+
+
 async def test_a_drained_run_yields_at_its_next_transition_and_goes_on_elsewhere() -> None:
     store = MemoryStore()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from locus.journal.signals import Watch as Watch
     from locus.journal.store import Appended as Appended
     from locus.journal.store import Claim as Claim
+    from locus.journal.store import FoldingStore as FoldingStore
     from locus.journal.store import JournalStore as JournalStore
     from locus.journal.store import Posted as Posted
     from locus.journal.store import PostingStore as PostingStore
@@ -43,6 +44,7 @@ _MODULES = {
     "locus.journal.store": (
         "Appended",
         "Claim",
+        "FoldingStore",
         "JournalStore",
         "Posted",
         "PostingStore",

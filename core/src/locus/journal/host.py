@@ -60,6 +60,7 @@ from locus.journal.writes import (
     PendingWrite,
     describe_bodies,
     fenced_error,
+    find_end,
     guard_writes,
     mismatch_error,
     refuse,
@@ -113,6 +114,7 @@ class JournalHost:
         "effects",
         "head",
         "last",
+        "last_at",
         "questions",
         "retried_steps",
         "run_id",
@@ -131,7 +133,7 @@ class JournalHost:
         self.stop_error: JournalError | None = None
         #: The state as last committed.
         self.state: AgentState = BLANK if claim.snapshot is None else claim.snapshot.state
-        #: The last transition, None on a new thread.
+        #: The last transition, None on a new thread; and its number.
         self.last: Transition | None = None
         #: Open questions of the node under way, by interrupt id.
         self.questions: dict[str, Asked] = {}
@@ -143,9 +145,9 @@ class JournalHost:
         #: The intents of bodies of the node under way that were left to ask a person.
         self._interrupted: dict[StepId, Intent] = {}
         self._answers: dict[str, Answered] = {}
-        self.run_id, self.segment, self._cached = "", 0, 0
+        self.run_id, self.segment, self._cached, self.last_at = "", 0, 0, 0
         if claim.snapshot is not None:
-            self._cached = claim.snapshot.at
+            self._cached = self.last_at = claim.snapshot.at
             self.enter_transition(claim.snapshot.last)
         #: What is written together with the next entry.
         self._deferred: tuple[Body, ...] = ()
@@ -161,6 +163,8 @@ class JournalHost:
         check_chain(claim.thread_id, claim.entries, self._cached)
         for entry in claim.entries:
             self.enter(entry.body)
+            if entry.body is self.last:
+                self.last_at = entry.n
 
     @classmethod
     async def open(cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None) -> Self:
@@ -512,7 +516,7 @@ class JournalHost:
             except NotSerialisable as e:  # the run cannot go on without it
                 self._fail(e, f"save {describe_bodies((transition,))}")
             except anyio.get_cancelled_exc_class():
-                await self._find_end(transition, state)
+                await find_end(self, transition, state)
                 raise
         else:
             self._deferred, self._has_model_answer = (), False  # the state holds what the model said
@@ -522,11 +526,11 @@ class JournalHost:
             except Exception as e:  # noqa: BLE001  a store is foreign code
                 self._fail(e, f"save the state after {describe_bodies((transition,))}")
             except anyio.get_cancelled_exc_class():
-                await self._find_end(transition, state)
+                await find_end(self, transition, state)
                 raise
             if not kept:
                 self._lose_claim(Appended.FENCED)
-        self.state = state
+        self.state, self.last_at = state, self.head + len(self._deferred)
         self.enter_transition(transition)
         if self._snapshot_every is not None and self.head - self._cached >= self._snapshot_every and not self._deferred:
             await self.flush()
@@ -535,22 +539,6 @@ class JournalHost:
                 await self._store_snapshot(self.claim, self.head, state, transition)
             self._cached = self.head
         return state
-
-    async def _find_end(self, transition: Transition, state: AgentState) -> None:
-        """After a cancel that came while the end of a run was written: ask the store, 5 seconds long, if it is there.
-
-        Nothing may be written behind it, no pause either; where the store does not say, nothing is written at all.
-        """
-        if transition.next_node != END:
-            return
-        found = None
-        with anyio.move_on_after(5, shield=True), contextlib.suppress(JournalError):
-            found = await type(self).peek(self.store, self.claim.thread_id)
-        if found is None:
-            self.stop(fenced_error(self.claim.thread_id, Appended.UNKNOWN))
-        elif found.open_node is None and found.run_id == self.run_id:
-            self.enter_transition(transition)
-            self.state, self.head = state, found.head
 
     async def ask(self, question: Asked) -> None:
         """Write a question to a person, unless it was asked about this very call."""

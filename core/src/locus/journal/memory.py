@@ -7,8 +7,10 @@ the price of its state alone, and the base of every store that cannot keep a jou
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from datetime import UTC, datetime
 from itertools import pairwise
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -91,7 +93,9 @@ class Thread:
         made: list[Entry] = []
         start = max(after, self.dropped) + 1
         parent = ""
-        for (first, writer), (stop, _) in pairwise([*self.writers, (self.head + 1, "")]):
+        # A run that yields often has many writers: begin with the one before that which wrote the first of these.
+        begin = max(0, bisect_right(self.writers, start, key=itemgetter(0)) - 2)
+        for (first, writer), (stop, _) in pairwise([*self.writers[begin:], (self.head + 1, "")]):
             if first >= stop:  # a claim that wrote nothing
                 continue
             for n in range(max(first, start), stop):
@@ -158,7 +162,7 @@ class MemoryStore:
             thread = self._thread_of(claim)
             if thread is None:
                 return Appended.FENCED
-            if not thread.writers or thread.writers[-1][1] != claim.token:
+            if bodies and (not thread.writers or thread.writers[-1][1] != claim.token):
                 thread.writers.append((thread.head + 1, claim.token))
             thread.bodies.extend(bodies)
             if thread is not self._changed:
@@ -180,6 +184,13 @@ class MemoryStore:
                 if thread is not self._changed:
                     self._change(thread)
             return True
+
+    def keep_fold(self, claim: Claim, fold: Snapshot) -> None:
+        """Show it to the next claim: what it consists of is in memory anyway."""
+        with self._lock:
+            thread = self._thread_of(claim)
+            if thread is not None and self.keeps_history:
+                thread.newest = fold.at, fold.state, fold.last
 
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim is still valid; memory needs no lease."""

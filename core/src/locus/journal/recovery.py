@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from locus.core.errors import RequestSuperseded
 from locus.core.journal import FORK, Intent, Outcome, Paused, Resumed, Transition
 from locus.core.step_id import EXECUTE, SEGMENT, StepId
+from locus.journal.store import Snapshot
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.host import JournalHost
-    from locus.journal.store import Claim
+    from locus.journal.store import Claim, FoldingStore
 
 #: The name of the step that keeps the limits that a segment is run with; its ordinal is the segment's number.
 LIMITS = "limits"
@@ -52,6 +53,13 @@ def find_paused_seconds(host: JournalHost) -> float:
         if isinstance(body, Paused) and body.active_seconds:
             return body.active_seconds
     return 0.0
+
+
+def keep_fold(host: JournalHost) -> None:
+    """Have the store remember the state of a run that yields, where it can: the next segment need not fold it anew."""
+    store: FoldingStore | None = host.store if hasattr(host.store, "keep_fold") else None  # type: ignore[assignment]
+    if store is not None and host.last is not None and host.stop_error is None:
+        store.keep_fold(host.claim, Snapshot(host.last_at, host.state, host.last))
 
 
 def dead_letter(claim: Claim) -> str | None:

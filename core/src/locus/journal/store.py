@@ -165,6 +165,24 @@ class PostingStore(Protocol):
         """
 
 
+class FoldingStore(Protocol):
+    """What a `JournalStore` may offer beside the rest: a run that yields goes on without being folded anew.
+
+    A run that yields after each iteration would otherwise be read from its beginning as often as it has iterations.
+    """
+
+    def keep_fold(self, claim: Claim, fold: Snapshot) -> None:
+        """Remember a fold in this process; called before the thread is given back, when all is written.
+
+        The next claim of the thread may show it as its snapshot, if nobody else has written meanwhile. A store may
+        forget it at any time, and keeps a bounded number of them.
+
+        Args:
+            claim: of the thread.
+            fold: the state after its newest transition.
+        """
+
+
 @runtime_checkable
 class JournalStore(Protocol):
     """Keeps journals. Every method may be called from any task; none may block the event loop."""

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 import anyio
 from attrs import define
 
-from locus.core.errors import Fenced, LocusError, StepMismatch, StoreError
-from locus.core.journal import Transition
+from locus.core.errors import Fenced, JournalError, LocusError, StepMismatch, StoreError
+from locus.core.journal import END, Transition
 from locus.journal.store import Appended
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from locus.core.errors import JournalError
     from locus.core.journal import Body
     from locus.core.state import AgentState
     from locus.core.step_id import StepId
+    from locus.journal.host import JournalHost
     from locus.journal.signals import Watch
     from locus.journal.store import Claim, JournalStore, Posted
 
@@ -135,6 +135,23 @@ def fenced_error(thread_id: str, got: Appended) -> Fenced:
         f"thread {thread_id!r}: another worker took the run over, or the store did not say whether the entry was "
         f"stored ({got.value}); this worker stops; call resume(thread_id)"
     )
+
+
+async def find_end(host: JournalHost, transition: Transition, state: AgentState) -> None:
+    """After a cancel that came while the end of a run was written: ask the store, 5 seconds long, if it is there.
+
+    Nothing may be written behind it, no pause either; where the store does not say, nothing is written at all.
+    """
+    if transition.next_node != END:
+        return
+    found = None
+    with anyio.move_on_after(5, shield=True), contextlib.suppress(JournalError):
+        found = await type(host).peek(host.store, host.claim.thread_id)
+    if found is None:
+        host.stop(fenced_error(host.claim.thread_id, Appended.UNKNOWN))
+    elif found.open_node is None and found.run_id == host.run_id:
+        host.enter_transition(transition)
+        host.state, host.head = state, found.head
 
 
 def mismatch_error(step_id: StepId, recorded: str, asked: str) -> StepMismatch:

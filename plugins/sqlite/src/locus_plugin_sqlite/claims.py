@@ -12,6 +12,7 @@ from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Transition
 from locus.journal import Claim, Signal, Snapshot
 from locus_plugin_sqlite.errors import EntryDamaged
+from locus_plugin_sqlite.folds import KeptFold
 from locus_plugin_sqlite.journal_rows import Journal, ThreadRow, check_absent, fold, read_journal, read_thread_row
 from locus_plugin_sqlite.liveness import from_micros, micros, this_process
 from locus_plugin_sqlite.operation import Operation
@@ -82,7 +83,7 @@ def describe_holder(holder: str, where: str) -> str:
 class Claiming(Operation[Claim | None]):
     """Take a thread."""
 
-    __slots__ = ("_found", "_is_abandoned", "_name", "_settled", "_signals", "_who", "token")
+    __slots__ = ("_found", "_is_abandoned", "_kept", "_name", "_settled", "_signals", "_who", "token")
     # After a power cut no process is left that it would have to fence.
     durable = False
 
@@ -92,6 +93,7 @@ class Claiming(Operation[Claim | None]):
         #: Known before it is taken, so that a caller who stops waiting can have it given back.
         self.token = uuid4().hex
         self._found: Journal | None = None
+        self._kept: KeptFold | None = None
         self._is_abandoned = False
         self._settled: tuple[str, ...] = ()
         self._signals: tuple[Signal, ...] = ()
@@ -111,7 +113,8 @@ class Claiming(Operation[Claim | None]):
             db.execute(_CLEAN, (now - _FORGOTTEN,))
             row = insert_thread(db, self._name, now)
         # Read before it is taken: a thread that cannot be read is not held, and can be deleted.
-        self._found = read_journal(db, session.path, row, None)
+        self._kept = session.folds.find(db, row)
+        self._found = read_journal(db, session.path, row, None if self._kept is None else self._kept.fold.at)
         self._signals = read_signals(db, row.id)
         db.execute(_TAKE, (self.token, session.register(), self._who, now, now, row.id))
         # Now, because another claim of the same transaction must find it.
@@ -126,13 +129,16 @@ class Claiming(Operation[Claim | None]):
         if held is None or found is None:
             return  # given back in the same transaction
         try:
-            self.result = evolve(build_claim(found, self.token, is_abandoned=self._is_abandoned), signals=self._signals)
+            made = build_claim(found, self.token, is_abandoned=self._is_abandoned, kept=self._kept)
+            self.result = evolve(made, signals=self._signals)
         except BaseException:
             # The caller will not know of this claim.
             session.owed[self.token] = (self._name, None)
             raise
         held.watch, held.shown = self.result.watch, max((each.n for each in self._signals), default=0)
-        if self.result.snapshot is not None:
+        if self._kept is not None:
+            held.at, held.mark, held.state = self._kept.at, self._kept.mark, self._kept.state
+        elif self.result.snapshot is not None:
             held.at, held.mark, held.state = found.at, found.mark, self.result.snapshot.state
         self._found = None
 
@@ -141,12 +147,22 @@ class Claiming(Operation[Claim | None]):
         session.held.pop(self.token, None)
 
 
-def build_claim(found: Journal, token: str, *, is_abandoned: bool) -> Claim:
-    """What a claim shows of a thread.
+def build_claim(found: Journal, token: str, *, is_abandoned: bool, kept: KeptFold | None = None) -> Claim:
+    """What a claim shows of a thread, of which what comes after a fold was read where one is kept.
 
     Raises:
         EntryDamaged: it is not what was written.
     """
+    if kept is not None:
+        entries = tuple(found.entries(kept.fold.at + 1))
+        return Claim(
+            thread_id=found.name,
+            token=token,
+            head=found.head,
+            snapshot=kept.fold,
+            entries=entries,
+            is_abandoned=is_abandoned,
+        )
     if not found.chunks:
         entries = tuple(found.entries(1))
         return Claim(thread_id=found.name, token=token, head=found.head, entries=entries, is_abandoned=is_abandoned)
@@ -181,25 +197,29 @@ def find_thread(session: Session, name: str) -> ThreadRow | None:
 class Peeking(Operation[Claim | None]):
     """What a claim would show."""
 
-    __slots__ = ("_found", "_is_abandoned", "_name")
+    __slots__ = ("_found", "_is_abandoned", "_kept", "_name")
     writes = False
 
     def __init__(self, name: str) -> None:
         super().__init__(None)
         self._name = name
         self._found: Journal | None = None
+        self._kept: KeptFold | None = None
         self._is_abandoned = False
 
     def apply(self, session: Session) -> None:
         """Read its entries."""
         row = find_thread(session, self._name)
         _, self._is_abandoned = _holder(session, self._name)
-        self._found = None if row is None or not row.head else read_journal(session.db, session.path, row, None)
+        if row is not None and row.head:
+            self._kept = session.folds.find(session.db, row)
+            after = None if self._kept is None else self._kept.fold.at
+            self._found = read_journal(session.db, session.path, row, after)
 
     def finish(self, session: Session) -> None:
         """Decode that."""
         if self._found is not None:
-            self.result = build_claim(self._found, "", is_abandoned=self._is_abandoned)
+            self.result = build_claim(self._found, "", is_abandoned=self._is_abandoned, kept=self._kept)
 
 
 class Renewing(Operation[bool]):
@@ -238,11 +258,11 @@ class Releasing(Operation[None]):
     kept.
     """
 
-    __slots__ = ("_claim", "_not_before", "durable")
+    __slots__ = ("_claim", "_fold", "_not_before", "durable")
 
-    def __init__(self, claim: Claim, not_before: datetime | None) -> None:
+    def __init__(self, claim: Claim, not_before: datetime | None, fold: Snapshot | None = None) -> None:
         super().__init__(None)
-        self._claim = claim
+        self._claim, self._fold = claim, fold
         self._not_before = None if not_before is None else micros(not_before)
         self.durable = not_before is not None
 
@@ -251,7 +271,10 @@ class Releasing(Operation[None]):
         token = self._claim.token
         if not token:
             return
-        if session.held.pop(token, None) is not None:
+        held = session.held.pop(token, None)
+        if held is not None:
+            if self._fold is not None and held.head is not None:
+                session.folds.keep(held.thread, KeptFold(self._fold, held.head, token, held.at, held.mark, held.state))
             # Until it is committed.
             session.owed[token] = (self._claim.thread_id, self._not_before)
         session.release(self._claim.thread_id, token, self._not_before)

@@ -27,7 +27,7 @@ import anyio
 import anyio.to_thread
 
 from locus.core.errors import ConfigError
-from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo, ThreadQuery
+from locus.journal import Appended, Claim, Clock, Snapshot, SystemClock, ThreadInfo, ThreadQuery
 from locus_kit.waiters import make_waiter
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import (
@@ -136,6 +136,8 @@ class SqliteStore:
 
     def _start(self) -> tuple[Worker, weakref.finalize[[], SqliteStore]]:
         self._session = Session(self.path, self.settings, self._clock)
+        #: What the next claim of a thread may begin with, by the token of the claim that is to be given back.
+        self._folds: dict[str, Snapshot] = {}
         worker = Worker(self._session)
         dropped = weakref.finalize(self, worker.stop)
         dropped.atexit = False  # the worker sees to that itself
@@ -231,7 +233,11 @@ class SqliteStore:
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back. Where that cannot be written (a full disk), it is written later."""
         with contextlib.suppress(StoreClosed):  # which gave everything back
-            await self._do(Releasing(claim, not_before))
+            await self._do(Releasing(claim, not_before, self._folds.pop(claim.token, None)))
+
+    def keep_fold(self, claim: Claim, fold: Snapshot) -> None:
+        """Remember the state of a run that yields, until the thread is given back: then the next claim may show it."""
+        self._folds[claim.token] = fold
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest, also one whose worker died on it."""

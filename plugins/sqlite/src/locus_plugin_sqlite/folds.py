@@ -1,0 +1,79 @@
+"""The states of runs that have yielded, for the next claim of their threads by this store.
+
+A fold counts only while its thread ends with the row with which it ended then: of the same number, by the same writer.
+Whoever has written since, in whichever process, has written behind that row, and the thread is read from the file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from locus_plugin_sqlite.journal_rows import MASK, SHIFT
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from locus.core.state import AgentState
+    from locus.journal import Snapshot
+    from locus_plugin_sqlite.journal_rows import ThreadRow
+
+__all__ = ["Folds", "KeptFold"]
+
+#: How many are kept: those of the runs that have yielded last. A state is as large as its conversation.
+_MOST = 64
+
+_NEWEST = "SELECT key, checksum FROM snapshots WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
+
+
+@frozen
+class KeptFold:
+    """A state, and where the thread and its snapshots in the file ended then.
+
+    Args:
+        fold: the state after the newest transition.
+        head: number of the thread's newest entry.
+        token: of the claim that wrote that.
+        at: number of the entry of the newest snapshot in the file; 0 = it had none.
+        mark: checksum of that.
+        state: the state there, from which the next one is written.
+    """
+
+    fold: Snapshot
+    head: int
+    token: str
+    at: int
+    mark: int
+    state: AgentState
+
+    def fits(self, db: sqlite3.Connection, row: ThreadRow) -> bool:
+        """Whether the thread is as it was."""
+        if row.head != self.head:
+            return False
+        key = row.id << SHIFT
+        tip = db.execute("SELECT writer FROM entries WHERE key=?", (key | row.head,)).fetchone()
+        newest = db.execute(_NEWEST, (key, key | MASK)).fetchone()
+        return tip == (self.token,) and newest == ((key | self.at, self.mark) if self.at else None)
+
+
+class Folds:
+    """Those that are kept, the oldest first. Lives in the worker's thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, KeptFold] = {}
+
+    def keep(self, thread: int, fold: KeptFold) -> None:
+        """Keep one, and forget the oldest where there are too many."""
+        self._kept.pop(thread, None)
+        self._kept[thread] = fold
+        if len(self._kept) > _MOST:
+            del self._kept[next(iter(self._kept))]
+
+    def find(self, db: sqlite3.Connection, row: ThreadRow) -> KeptFold | None:
+        """The one of a thread, if it still counts."""
+        found = self._kept.get(row.id)
+        if found is not None and not found.fits(db, row):
+            found = None
+            del self._kept[row.id]
+        return found
