@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -12,10 +13,10 @@ from tests.loop.kit import add, confirm
 
 from locus import Agent, AgentResult, Message, TerminateEvent, ToolContext, tool
 from locus.core.directives import Suspended
-from locus.core.errors import ConfigError, Fenced, InputError, NothingToResume, StepMismatch
+from locus.core.errors import ConfigError, Fenced, InputError, NothingToResume, QueueFull, StepMismatch
 from locus.core.journal import Entry, Intent, Paused, StepId, Submitted
 from locus.core.state import AgentState
-from locus.journal import Claim, MemoryStore, Offer, Signal, ThreadQuery
+from locus.journal import Claim, MemoryStore, Offer, Signal, ThreadQuery, pinned_queue
 from locus.plugin import hookimpl
 from locus.threads import Threads
 from locus_kit.snapshots import SnapshotAdapter
@@ -383,3 +384,59 @@ class _Stops:
 
 def _run_of(entries: Sequence[Entry]) -> str:
     return entries[-1].body.run_id
+
+
+# -- a queue that is full, and versions --------------------------------------------------------------
+
+
+async def test_a_full_queue_takes_no_more_turns_and_says_how_many_wait() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    agent = Agent(ScriptedModel("one", "two"), checkpointer=store, name="clerk")
+    await agent.submit("One.", thread_id="a", max_depth=2)
+    await agent.submit("Two.", thread_id="b", max_depth=2, not_before=clock.now() + timedelta(hours=1))
+
+    with pytest.raises(QueueFull, match="'clerk' is full: 2 threads wait in it, and max_depth=2") as refused:
+        await agent.submit("Three.", thread_id="c", max_depth=2)
+    assert (refused.value.queue, refused.value.waiting, refused.value.max_depth) == ("clerk", 2, 2)
+    assert {info.thread_id for info in await store.threads()} == {"a", "b"}
+
+    # Another queue, or no bound, is not full; and what a worker was offered does not wait.
+    await agent.submit("Else.", queue="other", max_depth=1)
+    offer = await take(store, "clerk")
+    await agent.submit("Three.", thread_id="c", max_depth=2)
+    assert await offer.back() is True
+    await agent.submit("Four.", thread_id="d")
+
+
+async def test_a_full_queue_accepts_a_turn_again_that_is_in_it() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("one", "two"), checkpointer=store, name="clerk")
+    for thread_id, request_id in (("a", "1"), ("a", "2"), ("b", "1")):
+        await agent.submit("Do it.", thread_id=thread_id, request_id=request_id)
+    for thread_id, request_id in (("a", "1"), ("a", "2"), ("b", "1")):
+        assert await agent.submit("Do it.", thread_id=thread_id, request_id=request_id, max_depth=1) == thread_id
+    for thread_id, named in (("a", "3"), ("c", "1"), ("b", None)):
+        with pytest.raises(QueueFull):
+            await agent.submit("Do it.", thread_id=thread_id, request_id=named, max_depth=1)
+    offer = await take(store, "clerk")
+    await agent.resume(offer.thread_id)
+    assert await agent.submit("Do it.", thread_id="a", request_id="1", max_depth=1) == "a"
+    with pytest.raises(ConfigError, match="max_depth must be an integer of at least 1"):
+        await agent.submit("Do it.", max_depth=0)
+
+
+async def test_a_run_that_is_bound_to_its_version_waits_where_that_version_looks() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel(), checkpointer=store, name="clerk", version="3")
+    thread_id = await agent.submit("Do it.", pin=True)
+    assert (await take(store, pinned_queue("clerk", "3"))).thread_id == thread_id
+    for wrong in (
+        partial(agent.submit, "Do it.", pin=True, queue="q"),
+        partial(Agent(ScriptedModel(), checkpointer=store, name="clerk").submit, "Do it.", pin=True),
+        partial(Agent(ScriptedModel(), checkpointer=store, version="3").submit, "Do it.", pin=True),
+        partial(agent.submit, "Do it.", pin=cast("bool", 1)),
+    ):
+        with pytest.raises(ConfigError, match="pin"):
+            await wrong()
+    assert len(await store.threads()) == 1

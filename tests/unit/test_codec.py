@@ -211,6 +211,7 @@ EXAMPLES: dict[type[BaseException], tuple[Any, ...]] = {
     errors.CheckpointTooNew: (3, 1),
     errors.ConditionError: ("Even", ValueError("odd")),
     errors.ThreadBusy: ("thread", "worker", "2026-01-01"),
+    errors.QueueFull: ("shop", 1000, 1000),
     errors.RequestSuperseded: ("thread", "order 4711"),
     errors.DeadLetter: ("thread", "three workers died in Think"),
     errors.ReplayDiffers: ("thread", Difference(n=1, node="think", step="0/think/0", recorded="a", actual="b")),

@@ -228,7 +228,10 @@ class Agent(AgentKeywords[Deps, Out]):
                 ``queue``: where it waits; None = the agent's name, or ``"default"``.
                 ``priority``: 0, 1 or 2; 2 goes first.
                 ``not_before``: when it may begin, with a time zone; None = at once.
-                The last three count for the first turn of a thread.
+                ``max_depth``: the most threads that may wait in the queue before this one; None = any number. It is
+                looked at before the turn is written, so several that submit at once may go beyond it.
+                ``pin``: only workers with this version of the agent run it, from the start; else any version may.
+                All but the first three and ``max_depth`` count for the first turn of a thread.
 
         Returns:
             The thread's id.
@@ -236,6 +239,7 @@ class Agent(AgentKeywords[Deps, Out]):
         Raises:
             InputError: the prompt, the thread's name or the metadata cannot be used.
             ConfigError: another option cannot be used, or the agent's store hands no threads to workers.
+            QueueFull: ``max_depth`` threads wait in the queue; nothing was submitted.
             StoreError: the store failed.
         """
         return await self._runtime.submit(prompt, SubmitOptions(**options))

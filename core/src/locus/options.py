@@ -341,6 +341,8 @@ class SubmitKeywords(TypedDict, total=False):
     queue: str | None
     priority: Literal[0, 1, 2]
     not_before: datetime | None
+    max_depth: int | None
+    pin: bool
 
 
 @frozen(kw_only=True)
@@ -393,3 +395,5 @@ class SubmitOptions:
             "a datetime with a time zone", lambda value: value is None or getattr(value, "tzinfo", None) is not None
         ),
     )
+    max_depth: int | None = field(default=None, validator=_optional_count)
+    pin: bool = field(default=False, validator=_must_be("True or False", lambda value: type(value) is bool))

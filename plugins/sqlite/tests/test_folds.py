@@ -99,7 +99,7 @@ async def play(folder: Path, acts: Sequence[str]) -> None:
 
 @settings(max_examples=_EXAMPLES, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(_ACTS), min_size=2, max_size=8))
-def test_store_shows_what_is_in_its_file_whoever_has_written(acts: list[str]) -> None:
+def test_store_shows_its_file_after_any_order_of_writers(acts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         anyio.run(play, Path(folder), acts)
 

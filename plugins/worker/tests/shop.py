@@ -72,6 +72,7 @@ slow = _agent("slow", call("charge", cents=1), call("gate"), call("charge", cent
 asking = _agent("asking", call("ask", question="Charge it?"), call("charge", cents=7), "Done.")
 deadly = _agent("deadly", call("die"), "It went well.")
 nameless = Agent(ScriptedModel("Hello."))
+dated = _agent("dated", "Done.", version="3")
 price = 5
 
 

@@ -17,7 +17,7 @@ from locus.core.state import AgentState
 from locus.journal import JournalHost, JournalStore, MemoryStore, QueueStore, Signal
 from locus_plugin_worker import Worker
 from locus_plugin_worker.agents import queue_of
-from locus_testkit import ScriptedModel, call
+from locus_testkit import FakeClock, ScriptedModel, call
 
 from .test_handlers import PATIENCE, Log
 
@@ -316,3 +316,23 @@ async def test_a_sleeping_run_is_offered_when_its_time_has_come() -> None:
     assert (await work(agent, None))["taken"] == []
     await anyio.sleep(0.4)
     assert (await work(agent, None))["done"] == [thread]
+
+
+async def test_a_run_that_is_bound_to_a_version_is_run_by_that_version_alone() -> None:
+    clock, till = FakeClock(), Till()
+    store = MemoryStore(clock=clock)
+    model = ScriptedModel(script=lambda request: ["Done."], after="cycle")
+    old = Agent(model, tools=[till], name="shop", version="1", checkpointer=store)
+    new = Agent(model, tools=[till], name="shop", version="2")
+    thread = await old.submit("Pay.", pin=True)
+
+    for queues in ((), ("agent.*",), (queue_of("shop", "1"),)):
+        log = await work(new, store, queues=queues)
+        assert [each.text for each in log.notices if each.kind == "done"] == []
+        assert (await store.threads())[0].status == "queued"
+        # An offer that another version has given back comes again later, and not at once.
+        assert all(each.seconds > 1 for each in log.notices if each.kind == "back")
+        clock.advance(60)
+    await work(old, store)
+
+    assert await text_of(store, thread) == "Done."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugins.cli.tests.conftest import Locus
+from plugins.cli.tests.conftest import Locus, vouch
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_thread_that_is_not_there_is_one_line_that_names_the_nearest(locus: Lo
         ("shpo:agent", "module 'shpo' not found; did you mean shop?"),
         (
             "shop:price",
-            "shop 'price' is int, not an Agent; agents in it: 'agent', 'asking', 'deadly', 'many', 'nameless', 'slow'",
+            "shop 'price' is int, not an Agent; agents in it: 'agent', 'asking', 'dated', 'deadly', 'many', 'nameless'",
         ),
         ("shop:nameless", "write Agent(..., name='nameless')"),
         ("shop:broken", "shop:broken: broken() failed: ValueError: no price list"),
@@ -258,3 +258,38 @@ def test_the_next_turn_of_a_thread_is_submitted_like_the_first(locus: Locus, sto
 
     began = [line for line in locus("runs", "watch", "t", *store).out.splitlines() if line.startswith("began: ")]
     assert began == ["began: Charge 0.", "began: Charge 1.", "began: Charge 2."]
+
+
+def test_a_full_queue_refuses_a_run_with_numbers(locus: Locus, store: tuple[str, str], here: Path) -> None:
+    submit = ("submit", "Go.", "-a", "shop:agent", *store)
+    assert locus(*submit, "--max-depth", "1").status == 0
+    refused = locus(*submit, "--max-depth", "1")
+    assert refused.status == 1
+    assert "queue 'shop' is full: 1 threads wait in it, and max_depth=1" in refused.err
+    (here / "locus.toml").write_text("[plugins.worker]\nmax_depth = 2\n")
+    vouch(here)
+    assert locus(*submit).status == 0
+    assert "max_depth=2" in locus(*submit).err
+    assert locus(*submit, "--max-depth", "3").status == 0
+
+
+def test_runs_are_listed_by_the_queue_that_they_were_submitted_to(locus: Locus, store: tuple[str, str]) -> None:
+    threads = [
+        locus("submit", "Go.", "-a", "shop:agent", "--queue", queue, *store).out.strip()
+        for queue in ("tenant:a", "tenant:b")
+    ]
+    assert [thread in locus("runs", "--queue", "tenant:a", *store).out for thread in threads] == [True, False]
+    assert "no such runs" in locus("runs", "--queue", "tenant:c", *store).err
+    assert locus("worker", "shop:agent", "--queue", "tenant:*", "--until-idle", *store).status == 0
+    ended = locus("runs", "--queue", "tenant:b", "--state", "ended", *store).out
+    assert [thread in ended for thread in threads] == [False, True]
+
+
+def test_a_run_is_bound_to_a_version_that_the_agent_must_have(locus: Locus, store: tuple[str, str]) -> None:
+    refused = locus("submit", "Go.", "-a", "shop:agent", "--pin", *store)
+    assert (refused.status, "give the agent a version=" in refused.err) == (2, True)
+    made = locus("submit", "Go.", "-a", "shop:dated", "--pin", "--json", *store)
+    assert json.loads(made.out)["queue"] == "agent.dated@3"
+    assert "agent.dated@3" in locus("queues", *store).out
+    assert locus("worker", "shop:dated", "--until-idle", *store).status == 0
+    assert "dated" in locus("runs", "--state", "ended", *store).out

@@ -31,6 +31,7 @@ LocusError
 │   ├── StepMismatch            a recorded step differs from the one the code asks for
 │   ├── ReplayDiffers           a replay came to something else than the journal (`.difference`)
 │   ├── NothingToResume         no open run on the thread
+│   ├── QueueFull               as many threads wait in a queue as may (`.queue`, `.waiting`, `.max_depth`)
 │   ├── RequestSuperseded       the request was an earlier turn of the thread (`.thread_id`, `.request_id`)
 │   ├── InterruptMismatch       an answer names no open interrupt, or does not say which
 │   └── DeadLetter              the run's workers died again and again in one place: it is set aside
@@ -80,6 +81,7 @@ __all__ = [
     "PluginIncompatible",
     "PluginLoadError",
     "PluginNotAllowed",
+    "QueueFull",
     "ReplayDiffers",
     "RequestSuperseded",
     "RetryableToolError",
@@ -345,6 +347,23 @@ class ThreadBusy(JournalError):
         super().__init__(
             f"thread {thread_id!r} is busy: {holder} holds it{when}; "
             "wait for that run, cancel it, or use another thread_id"
+        )
+
+
+class QueueFull(JournalError):
+    """So many threads wait in a queue that no other was put into it; nothing was written.
+
+    Args:
+        queue: its name.
+        waiting: how many wait there, for a worker or for their time.
+        max_depth: how many may.
+    """
+
+    def __init__(self, queue: str, waiting: int, max_depth: int) -> None:
+        self.queue, self.waiting, self.max_depth = queue, waiting, max_depth
+        super().__init__(
+            f"queue {queue!r} is full: {waiting} threads wait in it, and max_depth={max_depth}; nothing was submitted: "
+            "try again later, start more workers for it, or allow more"
         )
 
 

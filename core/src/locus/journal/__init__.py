@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from locus.journal.memory import MemoryStore as MemoryStore
     from locus.journal.queue import PRIORITIES as PRIORITIES
     from locus.journal.queue import Offer as Offer
+    from locus.journal.queue import PriorityTurns as PriorityTurns
     from locus.journal.queue import QueueDepth as QueueDepth
     from locus.journal.queue import QueueStore as QueueStore
+    from locus.journal.queue import pinned_queue as pinned_queue
     from locus.journal.recovery import LIMITS as LIMITS
     from locus.journal.signals import Signal as Signal
     from locus.journal.signals import Watch as Watch
@@ -39,7 +41,7 @@ _MODULES = {
     "locus.journal.host": ("JournalHost",),
     "locus.journal.memory": ("MemoryStore",),
     "locus.journal.recovery": ("LIMITS",),
-    "locus.journal.queue": ("PRIORITIES", "Offer", "QueueDepth", "QueueStore"),
+    "locus.journal.queue": ("PRIORITIES", "Offer", "PriorityTurns", "QueueDepth", "QueueStore", "pinned_queue"),
     "locus.journal.signals": ("Signal", "Watch"),
     "locus.journal.store": (
         "Appended",

@@ -58,9 +58,9 @@ from locus.journal.store import Appended, Claim, JournalStore, check_chain
 from locus.journal.writes import (
     UNCHANGED,
     PendingWrite,
+    ask_store,
     describe_bodies,
     fenced_error,
-    find_end,
     guard_writes,
     mismatch_error,
     refuse,
@@ -133,8 +133,7 @@ class JournalHost:
         self.stop_error: JournalError | None = None
         #: The state as last committed.
         self.state: AgentState = BLANK if claim.snapshot is None else claim.snapshot.state
-        #: The last transition, None on a new thread; and its number.
-        self.last: Transition | None = None
+        self.last: Transition | None = None  # None on a new thread; `last_at` is its number
         #: Open questions of the node under way, by interrupt id.
         self.questions: dict[str, Asked] = {}
         self.submitted: Submitted | None = None  # a turn that has not begun
@@ -149,9 +148,8 @@ class JournalHost:
         if claim.snapshot is not None:
             self._cached = self.last_at = claim.snapshot.at
             self.enter_transition(claim.snapshot.last)
-        #: What is written together with the next entry.
+        #: What is written together with the next entry, and whether that holds what a model said.
         self._deferred: tuple[Body, ...] = ()
-        #: Whether that holds what a model said.
         self._has_model_answer = False
         #: State and last transition as they are written, while a transition waits or is being written.
         self._durable: tuple[AgentState, Transition | None] | None = None
@@ -163,8 +161,7 @@ class JournalHost:
         check_chain(claim.thread_id, claim.entries, self._cached)
         for entry in claim.entries:
             self.enter(entry.body)
-            if entry.body is self.last:
-                self.last_at = entry.n
+            self.last_at = entry.n if entry.body is self.last else self.last_at
 
     @classmethod
     async def open(cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None) -> Self:
@@ -516,7 +513,7 @@ class JournalHost:
             except NotSerialisable as e:  # the run cannot go on without it
                 self._fail(e, f"save {describe_bodies((transition,))}")
             except anyio.get_cancelled_exc_class():
-                await find_end(self, transition, state)
+                await self._find_end(transition, state)
                 raise
         else:
             self._deferred, self._has_model_answer = (), False  # the state holds what the model said
@@ -526,7 +523,7 @@ class JournalHost:
             except Exception as e:  # noqa: BLE001  a store is foreign code
                 self._fail(e, f"save the state after {describe_bodies((transition,))}")
             except anyio.get_cancelled_exc_class():
-                await find_end(self, transition, state)
+                await self._find_end(transition, state)
                 raise
             if not kept:
                 self._lose_claim(Appended.FENCED)
@@ -539,6 +536,20 @@ class JournalHost:
                 await self._store_snapshot(self.claim, self.head, state, transition)
             self._cached = self.head
         return state
+
+    async def _find_end(self, transition: Transition, state: AgentState) -> None:
+        """After a cancel that came while the end of a run was written: ask the store if it is there.
+
+        Nothing may be written behind it, no pause either; where the store does not say, nothing is written at all.
+        """
+        if transition.next_node != END:
+            return
+        found = await ask_store(partial(type(self).peek, self.store, self.claim.thread_id))
+        if found is None:
+            self.stop(fenced_error(self.claim.thread_id, Appended.UNKNOWN))
+        elif found.open_node is None and found.run_id == self.run_id:
+            self.enter_transition(transition)
+            self.state, self.head = state, found.head
 
     async def ask(self, question: Asked) -> None:
         """Write a question to a person, unless it was asked about this very call."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NEW",
     "OPEN",
+    "QUEUE",
     "About",
     "Progress",
     "about",
@@ -40,6 +41,9 @@ __all__ = [
 
 #: Characters of a title, and of a text in the metadata of a listing.
 _TITLE, _TEXT = 80, 200
+
+#: The entry of a listing's metadata: the queue that the newest turn was submitted to.
+QUEUE = "locus.queue"
 
 #: The thread of a child run: its parent's thread, the beginning of the parent's run id, the step.
 _CHILD = r"(.+)/[0-9a-f-]{8}/\d+/\w+/.+"
@@ -134,7 +138,8 @@ def about(bodies: Iterable[Body], before: About = _NOTHING) -> About:
         if kind is Transition and body.node == START:  # type: ignore[union-attr]
             found = _about_start(body, found)  # type: ignore[arg-type]
         elif kind is Submitted:
-            found = evolve(found, title=found.title or _title([body.prompt]), agent_id=body.agent)  # type: ignore[union-attr]
+            metadata = {**found.metadata, QUEUE: body.queue}  # type: ignore[union-attr]
+            found = evolve(found, title=found.title or _title([body.prompt]), agent_id=body.agent, metadata=metadata)  # type: ignore[union-attr]
         elif kind is Outcome:
             model = getattr(getattr(body.value, "response", None), "model", "")  # type: ignore[union-attr]
             if model and model != found.model:

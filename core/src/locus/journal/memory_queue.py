@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from locus.journal.queue import PRIORITIES, QueueDepth
+from locus.journal.queue import PriorityTurns, QueueDepth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -60,7 +60,7 @@ class Places:
         self.now, self.lease = now, lease
         self._places: dict[str, Place] = {}
         self._heaps: dict[tuple[str, int], list[tuple[datetime, int, str]]] = {}
-        self._versions, self._offered, self._lock = count(1), 0, Lock()
+        self._versions, self._offered, self._turns, self._lock = count(1), 0, PriorityTurns(), Lock()
 
     def submit(self, thread_id: str, queue: str, priority: int, not_before: datetime | None) -> None:
         """Put a thread into a queue."""
@@ -77,9 +77,9 @@ class Places:
     def take(self, queues: Sequence[str]) -> MemoryOffer | None:
         """Offer a thread."""
         with self._lock:
-            now, first = self.now(), PRIORITIES[self._offered % len(PRIORITIES)]
+            now = self.now()
             for queue in queues:
-                for priority in (first, 2, 1, 0):
+                for priority in self._turns.order(queue):
                     heap = self._heaps.get((queue, priority), [])
                     while heap and heap[0][0] <= now:
                         _, version, thread_id = heappop(heap)
@@ -87,6 +87,7 @@ class Places:
                         if place is not None and place.version == version:
                             self._put(thread_id, place, now + timedelta(seconds=self.lease))
                             self._offered += 1
+                            self._turns.count(queue)
                             place.offer, place.is_signalled = self._offered, False
                             place.delivered += 1
                             return MemoryOffer(self, thread_id, place)

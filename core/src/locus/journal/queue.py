@@ -4,6 +4,10 @@ The journal decides who may write to a thread; the queue only decides who tries.
 thread, runs a segment of it, gives the thread back, and ends the offer last: with `Offer.done` where nothing is left
 to do, with `Offer.back` where the run wants to go on. An offer whose worker has died is made again, to anybody. So a
 crash between any two of these costs one more look at the thread, and nothing else.
+
+Giving a thread back takes two writes: the thread is released, then its offer is ended. If the worker dies between them,
+the thread is free and not ready, but its offer still counts: when the lease is over, the thread is offered again. A run
+that sleeps has its time in the journal, and a worker that resumes it too early gives it back until then.
 """
 
 from __future__ import annotations
@@ -20,8 +24,33 @@ if TYPE_CHECKING:
     from locus.journal.signals import Signal
     from locus.journal.store import Claim
 
-#: Which priority a store looks for first, in this order and then again: 2 before 1 before 0, and none of them starves.
+#: Which priority goes first in a queue, in this order and then again: 2 before 1 before 0, and none of them starves.
 PRIORITIES = (2, 2, 1, 2, 2, 0, 2, 2, 1, 2, 2, 1)
+
+
+def pinned_queue(agent: str, version: str) -> str:
+    """The queue of runs that only this version of an agent goes on with."""
+    return f"agent.{agent}@{version}"
+
+
+class PriorityTurns:
+    """Which priority goes first in each queue, for one who takes: `PRIORITIES`, counted in each queue by itself.
+
+    Counted over all of them, a worker that takes from two in turn would meet every other place of the order in each.
+    """
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[str, int] = {}
+
+    def order(self, queue: str) -> tuple[int, ...]:
+        """The three priorities, the one first whose turn it is."""
+        return tuple(dict.fromkeys((PRIORITIES[self._made.get(queue, 0)], 2, 1, 0)))
+
+    def count(self, queue: str) -> None:
+        """An offer was made from a queue."""
+        self._made[queue] = (self._made.get(queue, 0) + 1) % len(PRIORITIES)
 
 
 @frozen(kw_only=True)

@@ -174,7 +174,7 @@ class FoldingStore(Protocol):
     def keep_fold(self, claim: Claim, fold: Snapshot) -> None:
         """Remember a fold in this process; called before the thread is given back, when all is written.
 
-        The next claim of the thread may show it as its snapshot, if nobody else has written meanwhile. A store may
+        The next claim of the thread may show it as its snapshot, unless another writer came between. A store may
         forget it at any time, and keeps a bounded number of them.
 
         Args:

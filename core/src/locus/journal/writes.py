@@ -13,7 +13,7 @@ import anyio
 from attrs import define
 
 from locus.core.errors import Fenced, JournalError, LocusError, StepMismatch, StoreError
-from locus.core.journal import END, Transition
+from locus.core.journal import Transition
 from locus.journal.store import Appended
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from locus.core.journal import Body
     from locus.core.state import AgentState
     from locus.core.step_id import StepId
-    from locus.journal.host import JournalHost
     from locus.journal.signals import Watch
     from locus.journal.store import Claim, JournalStore, Posted
 
@@ -137,21 +136,11 @@ def fenced_error(thread_id: str, got: Appended) -> Fenced:
     )
 
 
-async def find_end(host: JournalHost, transition: Transition, state: AgentState) -> None:
-    """After a cancel that came while the end of a run was written: ask the store, 5 seconds long, if it is there.
-
-    Nothing may be written behind it, no pause either; where the store does not say, nothing is written at all.
-    """
-    if transition.next_node != END:
-        return
-    found = None
+async def ask_store(look: Callable[[], Awaitable[T]]) -> T | None:
+    """What a store says after a cancel, within 5 seconds; None where it says nothing."""
     with anyio.move_on_after(5, shield=True), contextlib.suppress(JournalError):
-        found = await type(host).peek(host.store, host.claim.thread_id)
-    if found is None:
-        host.stop(fenced_error(host.claim.thread_id, Appended.UNKNOWN))
-    elif found.open_node is None and found.run_id == host.run_id:
-        host.enter_transition(transition)
-        host.state, host.head = state, found.head
+        return await look()
+    return None
 
 
 def mismatch_error(step_id: StepId, recorded: str, asked: str) -> StepMismatch:

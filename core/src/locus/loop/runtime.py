@@ -30,7 +30,7 @@ from locus.hooks.table import HookTable
 from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
 from locus.journal.queue import QueueStore
-from locus.journal.signals import Signal
+from locus.journal.submission import choose_queue, submit_turn
 from locus.loop import nodes as kernel
 from locus.loop.budget import condition_given, with_limits
 from locus.loop.context import SegmentContext
@@ -125,22 +125,18 @@ class AgentRuntime(AgentParts[SegmentContext]):
         given, agent = new_turn(prompt), self.blank.agent_id or ""
         if given.prompt is None or given.before:
             raise InputError("a turn that is submitted is one message; give a transcript or a state to agent.run")
-        thread_id, queue = thread_name(options.thread_id, self.effects.new_id), options.queue or agent or "default"
+        thread_id = thread_name(options.thread_id, self.effects.new_id)
         turn = Submitted(
             run_id=self.effects.new_id(),
             prompt=given.prompt,
             metadata=FrozenDict(options.metadata or {}),
             agent=agent,
             version=self.version,
-            queue=queue,
+            queue=choose_queue(agent, self.version, options.queue, pin=options.pin),
             request_id=options.request_id or "",
         )
-        begin = partial(
-            store.submit, thread_id, (turn,), queue=queue, priority=options.priority, not_before=options.not_before
-        )
-        signal = Signal(body=turn, id=turn.request_id or turn.run_id)
-        # A thread that is there gets it as a signal; one that is deleted in between is begun again.
-        _ = await begin() or await store.signal(thread_id, signal) or await begin()
+        due, limit = options.not_before, options.max_depth
+        await submit_turn(store, thread_id, turn, priority=options.priority, not_before=due, max_depth=limit)
         return thread_id
 
     def _run(self, thread_id: str, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:

@@ -393,8 +393,7 @@ async def _pause(run: SegmentContext, left: Suspended) -> SegmentResult | None:
     elif isinstance(left, _Yielded) or left.until is not None:
         ending, kind = Ending(YIELDED), "yielded"
     await host.pause(kind, ending.detail, seconds, left.until)
-    if kind == "yielded":
-        recovery.keep_fold(host)
+    recovery.keep_fold(host)
     state = run.with_charges(host.state, take=False)
     state = state.at(updated_at=state.updated_at, active_seconds=state.active_seconds + seconds)
     run.state = state

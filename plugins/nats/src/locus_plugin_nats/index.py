@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from locus.journal import PriorityTurns
 from locus_plugin_nats.headers import Tip, parse_time
 from locus_plugin_nats.places import Place, begin_place, decode_place, read_place
 from locus_plugin_nats.reading import read_stream, scan
@@ -43,7 +44,7 @@ class Index:
         self._session = session
         self.places: dict[str, Place] = {}
         self.lock = asyncio.Lock()
-        self.offered = 0
+        self.turns = PriorityTurns()
         #: Set when something was published that may concern a worker that waits.
         self.news = asyncio.Event()
         self._heaps: dict[tuple[str, int], list[tuple[int, int, str]]] = {}

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from attrs import evolve
 
-from locus.journal import PRIORITIES, QueueDepth, Signal
+from locus.journal import QueueDepth, Signal
 from locus.journal.listing import about, progress
 from locus_kit.packing import pack
 from locus_plugin_nats.claims import busy_error, free_head
@@ -145,9 +145,8 @@ async def give_back(session: Session, place: Place) -> None:
 
 async def _take_due(session: Session, queues: Sequence[str]) -> Place | None:
     index = session.index
-    first = PRIORITIES[index.offered % len(PRIORITIES)]
     for queue in queues:
-        for priority in (first, 2, 1, 0):
+        for priority in index.turns.order(queue):
             while (place := index.find_due(queue, priority, index.now())) is not None:
                 wanted = place.change(
                     due=index.now() + round(session.settings.lease * 1e6),
@@ -161,7 +160,7 @@ async def _take_due(session: Session, queues: Sequence[str]) -> Place | None:
                     await index.repair(place)
                     continue
                 index.put(stored)
-                index.offered += 1
+                index.turns.count(queue)
                 return stored
     return None
 

@@ -12,7 +12,7 @@ import anyio
 from attrs import field, frozen
 
 from locus.core.journal import entry_to_json
-from locus.journal import PRIORITIES, Claim, QueueDepth, Signal
+from locus.journal import Claim, PriorityTurns, QueueDepth, Signal
 from locus_plugin_postgres import queue as queueing
 from locus_plugin_postgres import signals
 from locus_plugin_postgres.errors import StoreClosed
@@ -22,6 +22,8 @@ from locus_plugin_postgres.hints import key_of_queue, make_setter
 if TYPE_CHECKING:
     from locus.core.journal import Body
     from locus.journal import Offer
+    from locus_plugin_postgres.address import Address
+    from locus_plugin_postgres.settings import PostgresSettings
 
 __all__ = ["PostgresOffer", "QueueHandle"]
 
@@ -72,8 +74,9 @@ class PostgresOffer:
 class QueueHandle(Handle):
     """What a `locus.journal.QueueStore` does."""
 
-    #: How many offers it made: the priority that is looked for first follows from it.
-    _offered = 0
+    def __init__(self, address: Address, settings: PostgresSettings) -> None:
+        super().__init__(address, settings)
+        self._turns = PriorityTurns()
 
     async def submit(
         self,
@@ -114,8 +117,8 @@ class QueueHandle(Handle):
                 self._runner.session.hints.remove(listener)
 
     async def _take(self, queues: Sequence[str]) -> PostgresOffer | float | None:
-        first, token = PRIORITIES[self._offered % len(PRIORITIES)], uuid4().hex
-        places = [(queue, priority) for queue in queues for priority in dict.fromkeys((first, 2, 1, 0))]
+        token, turns = uuid4().hex, self._turns
+        places = [(queue, priority) for queue in queues for priority in turns.order(queue)]
         try:
             found = await self._do((), lambda session: queueing.take(session, places, token))
         except Exception:
@@ -127,8 +130,8 @@ class QueueHandle(Handle):
             raise
         if not isinstance(found, tuple):
             return found
-        self._offered += 1
         place, thread_id, queue, priority, delivered = found
+        turns.count(queue)
         return PostgresOffer(self, place, token, thread_id, queue, priority, delivered, self.settings.lease)
 
     async def extend_offer(self, offer: PostgresOffer) -> bool:

@@ -1,7 +1,7 @@
 """The states of runs that have yielded, for the next claim of their threads by this store.
 
 A fold counts only while its thread ends with the row with which it ended then: of the same number, by the same writer.
-Whoever has written since, in whichever process, has written behind that row, and the thread is read from the file.
+Another store that has written since has written behind that row; the thread is then read from the file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class KeptFold:
         key = row.id << SHIFT
         tip = db.execute("SELECT writer FROM entries WHERE key=?", (key | row.head,)).fetchone()
         newest = db.execute(_NEWEST, (key, key | MASK)).fetchone()
-        return tip == (self.token,) and newest == ((key | self.at, self.mark) if self.at else None)
+        return bool(tip == (self.token,) and newest == ((key | self.at, self.mark) if self.at else None))
 
 
 class Folds:

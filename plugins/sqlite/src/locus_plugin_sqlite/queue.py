@@ -14,7 +14,7 @@ from uuid import uuid4
 from attrs import frozen
 
 from locus.core.journal import Body
-from locus.journal import PRIORITIES, QueueDepth, Signal
+from locus.journal import QueueDepth, Signal
 from locus.journal.listing import about, progress
 from locus_kit.entry_json import to_bytes, to_json
 from locus_plugin_sqlite import blobs
@@ -142,9 +142,8 @@ class Taking(Operation[Offered | None]):
     def apply(self, session: Session) -> None:
         """The first that is due, in the order of queues and priorities."""
         db, now, self.result = session.db, session.now(), None
-        first = PRIORITIES[session.offered % len(PRIORITIES)]
         for queue in self._queues:
-            for priority in (first, 2, 1, 0):
+            for priority in session.turns.order(queue):
                 found = db.execute(_NEXT, (queue, priority, now)).fetchone()
                 if found is not None:
                     thread, name, delivered = found
@@ -154,7 +153,7 @@ class Taking(Operation[Offered | None]):
                         "UPDATE queue SET offer=?, delivered=?, due=?, signalled=0 WHERE thread=?",
                         (self.result.token, delivered + 1, until, thread),
                     )
-                    session.offered += 1
+                    session.turns.count(queue)
                     return
 
 

@@ -13,6 +13,7 @@ from weakref import WeakSet
 from attrs import define, field
 
 from locus.core.journal import BLANK
+from locus.journal import PriorityTurns
 from locus.journal.listing import NEW, About, Progress
 from locus_plugin_sqlite.errors import FileGone, FileProblem
 from locus_plugin_sqlite.failures import problem
@@ -98,8 +99,7 @@ class Session:
         self.is_alive: Callable[[], bool] = _always
         self._registered = False
         self._data_version = 0
-        #: How many offers this store has made, for the turns of priorities.
-        self.offered = 0
+        self.turns = PriorityTurns()
         #: Whether to look for threads to forget when nothing else waits, and those that were found.
         self.is_to_prune = False
         self.forgettable: list[ThreadInfo] = []

@@ -19,7 +19,7 @@ from locus.core.errors import (
     StepMismatch,
     ThreadBusy,
 )
-from locus.journal import JournalHost
+from locus.journal import JournalHost, pinned_queue
 from locus_plugin_worker.jobs import Back, Done, Job, Verdict
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _YIELDED, _VERSION = "Yielded", "locus.version"
 
 def queue_of(agent: str, version: str = "") -> str:
     """The queue of an agent, or the one of runs that no other version of it can go on with."""
-    return f"agent.{agent}@{version}" if version else agent
+    return pinned_queue(agent, version) if version else agent
 
 
 class AgentJobs:
@@ -105,6 +105,9 @@ class AgentJobs:
         name = host.state.agent_id or "" if turn is None else turn.agent
         found = self._agents.get(name)
         if found is not None:
+            is_bound = job.queue.startswith(pinned_queue(name, ""))
+            if is_bound and job.queue != pinned_queue(name, found.version or ""):
+                return Back(delay=_ELSEWHERE, text=f"bound to another version of {name!r}")
             return found
         return Back(delay=_ELSEWHERE, queue=queue_of(name) or None, text=f"no agent {name!r} here", is_failure=True)
 

@@ -233,6 +233,17 @@ class QueueLaws(StoreContract):
         assert found[0].startswith("high")
 
     @needs("queue")
+    async def test_queue_low_priority_is_not_starved_where_several_take_turns(self, store: JournalStore) -> None:
+        """A worker that takes from two queues in turn comes to the low priorities of each of them."""
+        for queue in ("a", "b"):
+            for n in range(12):
+                await submit(store, f"{queue} high {n}", queue=queue, priority=2)
+            await submit(store, f"{queue} low", queue=queue, priority=0)
+            await submit(store, f"{queue} middle", queue=queue, priority=1)
+        found = [(await take_offer(store, *(("a", "b"), ("b", "a"))[n % 2])).thread_id for n in range(24)]
+        assert {"a low", "a middle", "b low", "b middle"} < set(found)
+
+    @needs("queue")
     async def test_queue_others_are_left_alone(self, store: JournalStore) -> None:
         """Only from the queues that are named, and from the first of them that has something."""
         for queue in ("a", "b", "tenant:*"):

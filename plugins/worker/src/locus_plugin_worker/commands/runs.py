@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from locus.journal import ThreadQuery
+from locus.journal.listing import QUEUE
 from locus_plugin_worker.commands.base import QueueCommand, age, as_json_option, cli, open_queues, shorten
 from locus_plugin_worker.commands.reaching import answer, cancel, retry
 from locus_plugin_worker.commands.showing import show, watch
@@ -34,6 +35,7 @@ class _RunsGroup(QueueCommand, click.Group):
     help="Those in this state; repeatable.",
 )
 @click.option("--agent", metavar="NAME", help="Those of the agent with this name.")
+@click.option("--queue", metavar="NAME", help="Those that were submitted to this queue.")
 @click.option("--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="At most N; 0 = all.")
 @as_json_option
 @click.pass_context
@@ -42,6 +44,7 @@ def runs(
     *,
     states: tuple[str, ...],
     agent: str | None,
+    queue: str | None,
     limit: int,
     as_json: bool,
     checkpointer: str | None,
@@ -50,6 +53,7 @@ def runs(
 
     \b
     locus runs --state running --state queued
+    locus runs --queue tenant:acme
     locus runs watch ID
     locus runs answer ID yes
 
@@ -61,14 +65,18 @@ def runs(
         return 0
     with open_queues(ctx, checkpointer) as journals:
         wanted = frozenset(status for state in states for status in STATES[state])
-        rows = journals.run(read_runs(journals.store, ThreadQuery(status=wanted, agent_id=agent), limit))
+        metadata = {} if queue is None else {QUEUE: queue}
+        query = ThreadQuery(status=wanted, agent_id=agent, metadata=metadata)
+        rows = journals.run(read_runs(journals.store, query, limit))
         name = journals.kept.name
     if as_json:
         for row in rows:
             cli.print_json(row, indent=None)
         return 0
     if not rows:
-        cli.say(f"no such runs in {name}" if states or agent else f"no runs in {name}; `locus submit` begins one")
+        cli.say(
+            f"no such runs in {name}" if states or agent or queue else f"no runs in {name}; `locus submit` begins one"
+        )
         return 0
     cells = [
         (

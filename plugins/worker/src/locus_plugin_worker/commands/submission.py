@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import click
 
+from locus.journal import pinned_queue
 from locus_plugin_worker.commands.base import QueueCommand, as_json_option, cli, not_blank, open_queues
 from locus_plugin_worker.commands.watching import watch_thread
 from locus_plugin_worker.loading import load_agent
@@ -50,6 +51,13 @@ class _Span(click.ParamType[timedelta]):
     "--priority", type=click.IntRange(0, 2), default=0, show_default=True, help="2 goes first, and 0 is not starved."
 )
 @click.option("--in", "delay", type=_Span(), metavar="SPAN", help="Run it so much later: 90s, 15min, 2h, 1d.")
+@click.option(
+    "--max-depth",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Refuse it where N runs wait in the queue; default: max_depth of [plugins.worker], else any number.",
+)
+@click.option("--pin", is_flag=True, help="Only workers with this version of the agent run it.")
 @click.option("--watch", is_flag=True, help="Show what happens until the run ends, as `locus runs watch` does.")
 @as_json_option
 @click.pass_context
@@ -62,6 +70,8 @@ def submit(
     queue: str | None,
     priority: Literal[0, 1, 2],
     delay: timedelta | None,
+    max_depth: int | None,
+    pin: bool,
     watch: bool,
     as_json: bool,
     checkpointer: str | None,
@@ -80,8 +90,8 @@ def submit(
     happens to this process and to workers. For a thread that is there it is the next turn: it follows what is under way
     and goes where the thread is queued.
 
-    Exit status: 0 it is in the queue; 1 the store failed; 2 the command line or the agent is wrong; with --watch that
-    of the run.
+    Exit status: 0 it is in the queue; 1 the store failed, or the queue is full; 2 the command line or the agent is
+    wrong; with --watch that of the run.
     """  # noqa: D301  click reads the character
     if len(words) > 1 and (len(words) > 2 or words[1] != "-" or words[0] == "-"):
         wrong = f"expected one PROMPT, got {len(words)} words; put it in quotes: {shlex.quote(' '.join(words))}"
@@ -95,10 +105,19 @@ def submit(
     with open_queues(ctx, checkpointer, writes=True, store=agent.runtime.store) as journals:
         keeps = agent.with_checkpointer(journals.store)
         made = journals.run(
-            keeps.submit(prompt, thread_id=thread_id, queue=queue, priority=priority, not_before=not_before)
+            keeps.submit(
+                prompt,
+                thread_id=thread_id,
+                queue=queue,
+                priority=priority,
+                not_before=not_before,
+                max_depth=max_depth or cli.settings_of(ctx, "worker").max_depth,
+                pin=pin,
+            )
         )
         if as_json:
-            form = {"thread_id": made, "queue": queue or agent.name, "agent": agent.name, "priority": priority}
+            into = pinned_queue(agent.name or "", agent.version or "") if pin else queue or agent.name
+            form = {"thread_id": made, "queue": into, "agent": agent.name, "priority": priority}
             cli.print_json(form, indent=None)
         else:
             cli.print_text(f"{made}\n")
