@@ -1,18 +1,26 @@
-"""A disk that is full and a power cut under a server, on file systems mounted for it: `tox -e privileged`, as root."""
+"""A full disk, a power cut and a pulled network cable: `tox -e privileged`, as root."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 from tests.durability.mounted import copied, formatted, image, memory, resized
 
+from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Outcome, StepId
-from locus.journal import Appended
+from locus.journal import Appended, Claim
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore, NatsUnreachable, StreamFull
+from locus_plugin_nats.dev import find_server
+
+from .namespace import Namespace
 
 pytestmark = [pytest.mark.privileged, pytest.mark.anyio]
 
@@ -104,3 +112,73 @@ async def test_a_full_disk_is_an_error_that_says_so_and_takes_nothing(tmp_path: 
                 assert await store.append(claim, [step(1000)]) is Appended.OK
         finally:
             server.stop()
+
+
+#: A worker on the other machine: it claims a thread and appends, then appends what it reads from its input.
+WORKER = """
+import sys
+import anyio
+from locus.core.journal import Outcome, StepId
+from locus_plugin_nats import NatsSettings, NatsStore
+
+async def main():
+    async with NatsStore(sys.argv[1], NatsSettings(lease=2, patience=60)) as store:
+        claim = await store.claim("t", "there")
+        for n in (1, 2):
+            body = Outcome(run_id="run", step_id=StepId(0, "step", n), value="there")
+            print((await store.append(claim, [body])).value, flush=True)
+            await anyio.to_thread.run_sync(sys.stdin.readline)
+
+anyio.run(main)
+"""
+
+
+@pytest.fixture
+def server_of_two_machines(tmp_path: Path) -> Iterator[tuple[Namespace, str]]:
+    """Another machine, and the address of a server on this one that it reaches."""
+    with Namespace() as there:
+        with socket.create_server((there.address, 0)) as reserved:
+            port = reserved.getsockname()[1]
+        options = ["-js", "-sd", str(tmp_path / "server"), "-a", there.address, "-p", str(port)]
+        with subprocess.Popen([find_server(), *options], stderr=subprocess.DEVNULL) as server:
+            try:
+                yield there, f"nats://{there.address}:{port}"
+            finally:
+                server.kill()
+
+
+@pytest.mark.network(Namespace.address)
+async def test_a_worker_behind_a_pulled_cable_is_fenced_when_it_is_back(
+    server_of_two_machines: tuple[Namespace, str],
+) -> None:
+    """Its lease ends on the server's clock, another goes on, and what it writes later is refused."""
+    there, address = server_of_two_machines
+    command = there.command(sys.executable, "-c", WORKER, address)
+    async with NatsStore(address, NatsSettings(lease=2, patience=60)) as store:
+        await store.threads()
+        async with await anyio.open_process(command, stderr=None) as worker:
+            try:
+                with anyio.fail_after(120):
+                    assert worker.stdout is not None
+                    assert worker.stdin is not None
+                    assert await worker.stdout.receive() == b"ok\n"
+                    there.pull()
+                    claim = await claim_when_free(store)
+                    assert await store.append(claim, [step(2)]) is Appended.OK
+                    there.plug()
+                    await worker.stdin.send(b"\n")
+                    assert await worker.stdout.receive() == b"fenced\n"
+                    await worker.stdin.send(b"\n")
+            finally:
+                worker.kill()
+        assert await store.append(claim, [step(3)]) is Appended.OK
+        numbers = [e.body.step_id.ordinal for e in await store.read("t") if isinstance(e.body, Outcome)]
+    assert numbers == [1, 2, 3]
+
+
+async def claim_when_free(store: NatsStore) -> Claim:
+    while True:
+        try:
+            return await store.claim("t", "here")
+        except ThreadBusy:
+            await anyio.sleep(0.05)
