@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -87,3 +88,14 @@ class Sell:
         """Run the agent and give its state."""
         result = await run("shop", prompt)
         return result.state
+
+
+@workflow.defn(name="Both")
+class Both:
+    """Two runs side by side."""
+
+    @workflow.run
+    async def run(self) -> list[list[str | None]]:
+        """What their tools returned."""
+        both = await asyncio.gather(*(run("shop", "Go.", thread_id=name) for name in ("left", "right")))
+        return [[each.result for each in result.state.tool_executions] for result in both]

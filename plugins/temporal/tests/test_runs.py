@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
+from temporalio.worker import Replayer
 from temporalio.workflow import ActivityConfig
 
 from locus import Agent, tool
@@ -26,7 +27,7 @@ from locus.tools import ToolContext
 from locus_plugin_temporal import AgentTask, AgentWorkflow, DevServer, LocusPlugin
 from locus_testkit import ScriptedModel, Turn, call
 
-from .shop import DONE, Shop
+from .shop import DONE, Sell, Shop
 from .world import PATIENCE, ending, working
 
 pytestmark = pytest.mark.anyio
@@ -339,3 +340,60 @@ async def test_pure_steps_of_plugins_run_beside_the_workflow(server: DevServer, 
     ]
     assert names == ["locus.model", "locus.model"]
     assert any(e.HasField("marker_recorded_event_attributes") for e in history.events), "a local activity"
+
+
+async def test_runs_side_by_side_in_one_workflow_have_answers_of_their_own(server: DevServer, queue: str) -> None:
+    @tool(effect="once")
+    async def sign(ctx: ToolContext[Any]) -> str:
+        """Sign."""
+        return f"signed by {ctx.interrupt('Who signs?')}"
+
+    turns: list[Turn] = [[call("sign"), call("sign")], "Done."]
+    agent = Agent(ScriptedModel(script=lambda _: turns, ids="per_turn"), tools=[sign], name="shop")
+    async with working(server.address, queue, LocusPlugin([agent])) as client:
+        handle = await client.start_workflow("Both", id=queue, task_queue=queue, result_type=list)
+
+        async def both() -> bool:
+            return [run["status"] for run in await handle.query("locus.state")] == ["waiting"] * 2
+
+        async with _until(both):
+            waiting = await handle.query("locus.state")
+        await handle.signal("locus.answer", "Eve")  # names no thread: it is not used
+        for run in waiting:
+            for number, interrupt_id in enumerate(run["questions"]):
+                answer = {interrupt_id: f"{run['thread_id']} {number}"}
+                await handle.signal("locus.answer", args=[answer, run["thread_id"]])
+        results = await asyncio.wait_for(handle.result(), PATIENCE)
+    assert results == [[f"signed by {name} {n}" for n in range(2)] for name in ("left", "right")]
+
+
+async def test_a_cancel_in_the_middle_of_parallel_tools_can_be_replayed(server: DevServer, queue: str) -> None:
+    begun: list[int] = []
+
+    @tool(effect="once")
+    async def wait(n: int) -> str:
+        """Wait."""
+        begun.append(n)
+        await asyncio.Event().wait()
+        return "never"
+
+    def agent() -> Agent[Any, Any]:
+        turns: list[Turn] = [[call("wait", n=n) for n in range(8)], "Done."]
+        return Agent(ScriptedModel(script=lambda _: turns, ids="per_turn"), tools=[wait], name="shop")
+
+    options = {"wait": ActivityConfig(heartbeat_timeout=timedelta(seconds=2))}
+    async with working(server.address, queue, LocusPlugin([agent()], options=options)) as client:
+        handle = await _begin(client, queue)
+
+        async def all_begun() -> bool:
+            return len(begun) == 8
+
+        async with _until(all_begun):
+            await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await asyncio.wait_for(handle.result(), PATIENCE)
+        history = await handle.fetch_history()
+    kinds = [e.WhichOneof("attributes") for e in history.events]
+    assert kinds.count("activity_task_cancel_requested_event_attributes") == 8
+    for _ in range(5):  # the tasks lie elsewhere in memory each time
+        await Replayer(workflows=[Sell], plugins=[LocusPlugin([agent()])]).replay_workflow(history)

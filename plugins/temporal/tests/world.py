@@ -16,7 +16,7 @@ from temporalio.worker import Worker
 from locus.core.state import AgentState
 from locus_plugin_temporal import LocusPlugin
 
-from .shop import Sell
+from .shop import Both, Sell
 
 #: Of the checkout, whose folders are packages for the tests.
 _TOP = Path(__file__).parents[3]
@@ -36,7 +36,7 @@ def ending(state: AgentState) -> Any:
 async def working(address: str, queue: str, plugin: LocusPlugin, **options: Any) -> AsyncIterator[Client]:
     """A worker in this process; gives a client that knows the same agents."""
     client = await Client.connect(address, plugins=[plugin])
-    async with Worker(client, task_queue=queue, workflows=[Sell], **options):
+    async with Worker(client, task_queue=queue, workflows=[Sell, Both], **options):
         yield client
 
 

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from locus.loop import AgentRuntime
     from locus.models import Model, ModelSettings
 
-__all__ = ["RemoteEffect", "describe_effect", "perform_effect", "take_effect"]
+__all__ = ["NotPerformed", "RemoteEffect", "describe_effect", "perform_effect", "take_effect"]
+
+
+class NotPerformed(ConfigError):
+    """The agent at hand is not like the run's: it has no such tool, or the tool takes other arguments."""
 
 
 @frozen(kw_only=True)
@@ -207,6 +211,7 @@ async def perform_effect(
         What `take_effect` takes, in JSON.
 
     Raises:
+        NotPerformed: this agent cannot make it happen; nothing has happened.
         NotSerialisable: what came of it has no JSON form.
     """
     host = await JournalHost.open(MemoryStore(history=False), effect.thread_id, "", _Once(is_again=is_again))
@@ -241,7 +246,10 @@ async def _ask(effect: RemoteEffect, request: ModelRequest, run: SegmentContext,
 
 
 async def _enter_body(effect: RemoteEffect, run: SegmentContext) -> dict[str, Any]:
-    c, body = prepare_body(effect.step_id, effect.state, run)
+    try:
+        c, body = prepare_body(effect.step_id, effect.state, run)
+    except ConfigError as e:
+        raise NotPerformed(str(e)) from e
     came: dict[str, Any] = {}
     try:
         came["value"] = encode_data(await body())

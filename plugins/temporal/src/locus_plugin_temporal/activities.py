@@ -9,21 +9,29 @@ import zlib
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 from attrs import evolve
 from temporalio import activity
+from temporalio.client import WorkflowHandle
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
 from locus.core import encode_data
-from locus.core.errors import ConfigError, LocusError
-from locus_kit.remote import RemoteEffect, perform_effect
+from locus.core.errors import LocusError
+from locus_kit.remote import NotPerformed, RemoteEffect, perform_effect
 from locus_plugin_temporal.agents import Agents
 from locus_plugin_temporal.effects import NOT_BEGUN
 from locus_plugin_temporal.ref import LOCAL, MODEL, TOOL, EffectRef
 from locus_plugin_temporal.session import EFFECT
 
 __all__ = ["Activities"]
+
+
+#: Seconds that a workflow has to answer, attempt by attempt: a query that comes while a task of it ends may be lost,
+#: and the replay of a long history takes its time.
+_PATIENCE = (3.0, 10.0, 30.0, 120.0)
 
 
 class Activities:
@@ -71,7 +79,7 @@ class Activities:
                 came = await perform_effect(
                     effect, agent.runtime, deps=self._agents.deps, model=model, is_again=info.attempt > 1
                 )
-            except ConfigError as e:  # the agent here is another one
+            except NotPerformed as e:
                 raise ApplicationError(str(e), type=NOT_BEGUN, non_retryable=True) from e
             except LocusError as e:
                 raise ApplicationError(f"{type(e).__name__}: {e}", type=type(e).__name__, non_retryable=True) from e
@@ -85,9 +93,26 @@ class Activities:
         handle = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
         pages: list[str] = []
         while not pages or pages[-1]:
-            pages.append(await handle.query(EFFECT, args=[ref.key, len(pages)]))
+            pages.append(await _ask(handle, ref.key, len(pages)))
         text = zlib.decompress(b64decode("".join(pages)))
         return RemoteEffect.from_json(json.loads(text))
+
+
+async def _ask(handle: WorkflowHandle[Any, Any], key: str, page: int) -> str:
+    """A page of an effect, from its workflow.
+
+    Raises:
+        RPCError: nothing answers.
+    """
+    for seconds in _PATIENCE:
+        try:
+            answer: str = await handle.query(EFFECT, args=[key, page], rpc_timeout=timedelta(seconds=seconds))
+        except RPCError as e:
+            if seconds == _PATIENCE[-1] or e.status is RPCStatusCode.NOT_FOUND:
+                raise
+        else:
+            return answer
+    raise AssertionError("the last attempt returns or raises")
 
 
 @asynccontextmanager

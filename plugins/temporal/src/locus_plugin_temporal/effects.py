@@ -7,7 +7,6 @@ memory of the workflow, and a replay makes it again.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -156,30 +155,21 @@ class WorkflowEffects:
                 result_type=dict,
                 **self._session.activity_options(ref, effect, _defaults(ref, self._session.limit(ref))),
             )
-            with self._session.cancels_with(None if effect.tool else handle):
-                try:
-                    return await handle
-                except ActivityError as e:
-                    if self._session.cancelled is not None and not effect.tool and is_cancelled_exception(e):
-                        return _cut(self._session.cancelled, effect)
-                    if _is_our_cancel(e):
-                        raise asyncio.CancelledError from e
-                    cause = e.cause
-                    if isinstance(cause, ApplicationError) and cause.type == NOT_BEGUN:
-                        if attempt < ATTEMPTS:
-                            await workflow.sleep(min(2.0**attempt, 30.0))
-                            continue
-                        raise _error_of(ref, f"no worker could begin it: {cause.message}", e) from e
-                    if effect.tool:
-                        raise OutcomeUnknown(str(step_id)) from e
-                    raise _error_of(ref, _describe(e), e) from e
+            try:
+                return await self._session.wait_for(ref.key, handle, is_model=not effect.tool)
+            except ActivityError as e:
+                if self._session.cancelled is not None and not effect.tool and is_cancelled_exception(e):
+                    return _cut(self._session.cancelled, effect)
+                cause = e.cause
+                if isinstance(cause, ApplicationError) and cause.type == NOT_BEGUN:
+                    if attempt < ATTEMPTS:
+                        await workflow.sleep(min(2.0**attempt, 30.0))
+                        continue
+                    raise _error_of(ref, f"no worker could begin it: {cause.message}", e) from e
+                if effect.tool:
+                    raise OutcomeUnknown(str(step_id)) from e
+                raise _error_of(ref, _describe(e), e) from e
         raise AssertionError("the last attempt returns or raises")
-
-
-def _is_our_cancel(error: ActivityError) -> bool:
-    """Whether this task is to end, rather than the activity or its worker."""
-    task = asyncio.current_task()
-    return is_cancelled_exception(error) and task is not None and task.cancelling() > 0
 
 
 def _defaults(ref: EffectRef, limit: float | None) -> workflow.ActivityConfig:

@@ -24,13 +24,13 @@ class Carried:
     Args:
         thread_id: its thread.
         journal: what its journal holds, compressed; it grows with the conversation.
-        answers: signals that have come too early for it.
+        answers: those that have come too early for it, by thread.
         cancelled: the reason of a cancel that came meanwhile, or None.
     """
 
     thread_id: str
     journal: str
-    answers: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, list[Any]] = field(default_factory=dict)
     cancelled: str | None = None
 
 

@@ -102,6 +102,5 @@ async def carry(result: AgentResult[Any]) -> Carried:
     if result.stop_reason != YIELDED or result.store is None:
         raise ConfigError(f"the run of thread {result.thread_id!r} ended with {result.stop_reason}: nothing is left")
     journal = await pack(result.store, result.thread_id)
-    return Carried(
-        thread_id=result.thread_id, journal=journal, answers=dict(session.answers), cancelled=session.cancelled
-    )
+    left = {place: given for place, given in session.answers.items() if given}
+    return Carried(thread_id=result.thread_id, journal=journal, answers=left, cancelled=session.cancelled)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -42,14 +43,16 @@ class Session:
         self.agents = agents
         info = workflow.info()
         self._place = info.workflow_id, info.run_id
-        #: Answers that have arrived, by the id of the question; ``""`` for the only open one.
-        self.answers: dict[str, Any] = {}
+        #: Answers that have come for a thread, in order; under ``""`` those that came before any question.
+        self.answers: dict[str, list[Any]] = {}
         #: The reason of a cancel, or None.
         self.cancelled: str | None = None
         #: How many events of history there may be before a run makes room; None = any number.
         self.history_limit: int | None = None
         self._running: dict[str, Agent[Any, Any]] = {}
-        self._asking: set[workflow.ActivityHandle[Any]] = set()
+        # In order: what is cancelled in another order than before is another history.
+        self._asking: dict[str, workflow.ActivityHandle[Any]] = {}
+        self._left: dict[str, workflow.ActivityHandle[Any]] = {}
         self._open: dict[str, RemoteEffect] = {}
         self._pages: tuple[str, str] = "", ""
         self._steps = 0
@@ -62,13 +65,17 @@ class Session:
 
     # -- signals and queries ----------------------------------------------------------------------
 
-    def answer(self, answers: Any) -> None:
-        """Take answers: ``{interrupt_id: answer}``, or one to the only open question."""
-        known = {i for thread in self.questions.values() for i in thread}
-        if isinstance(answers, dict) and answers and (not known or answers.keys() <= known):
-            self.answers.update(answers)
-        else:
-            self.answers[""] = answers
+    def answer(self, answer: Any, thread_id: str = "") -> None:
+        """Take an answer: to the only open question of a thread, or ``{interrupt_id: answer}``.
+
+        Args:
+            answer: what a person says.
+            thread_id: of the run that asks; ``""`` where one run alone asks, or none does yet.
+        """
+        if not thread_id and len(self.questions) > 1:
+            workflow.logger.warning("an answer names no thread, and %s ask; it is not used", list(self.questions))
+            return
+        self.answers.setdefault(thread_id or next(iter(self.questions), ""), []).append(answer)
 
     def cancel(self, reason: str = "") -> None:
         """End the runs at their next safe point; models that are asked now do not finish their answers."""
@@ -76,7 +83,7 @@ class Session:
             self.cancelled = reason
         for agent in self._running.values():
             agent.cancel(reason)
-        for handle in tuple(self._asking):
+        for handle in tuple(self._asking.values()):
             handle.cancel()
 
     def state(self) -> list[dict[str, Any]]:
@@ -126,15 +133,29 @@ class Session:
         finally:
             self.agents.steps.pop(key, None)
 
-    @contextmanager
-    def cancels_with(self, handle: workflow.ActivityHandle[Any] | None) -> Iterator[None]:
-        """Have a cancel of the run cut an activity off; None for one that ends by itself."""
-        cut = {handle} if handle is not None else set()
-        self._asking |= cut
+    async def wait_for(self, key: str, handle: workflow.ActivityHandle[Any], *, is_model: bool) -> Any:
+        """What an activity returns; a cancel of the run cuts it off, where it asks a model.
+
+        Raises:
+            ActivityError: it failed, or was cut off.
+        """
+        if is_model:
+            self._asking[key] = handle
         try:
-            yield
+            return await asyncio.shield(handle)
+        except asyncio.CancelledError:
+            # Tasks of one group are cancelled in any order, and the activities must be in the same one in each replay.
+            if not self._left:
+                asyncio.get_running_loop().call_soon(self._cancel_left)
+            self._left[key] = handle
+            handle.add_done_callback(_forget_error)
+            raise
         finally:
-            self._asking -= cut
+            self._asking.pop(key, None)
+
+    def _cancel_left(self) -> None:
+        for key in sorted(self._left):
+            self._left.pop(key).cancel()
 
     def limit(self, ref: EffectRef) -> float | None:
         """Seconds that the kernel lets an effect take; None where it does not say."""
@@ -175,21 +196,29 @@ class Session:
         Returns:
             The answers by id; None after a cancel.
         """
-        wanted = {q.interrupt_id: q for q in questions}
-        self.questions[thread_id] = {i: _show(q) for i, q in wanted.items()}
+        wanted = [q.interrupt_id for q in questions]
+        self.questions[thread_id] = {q.interrupt_id: _show(q) for q in questions}
+        given: dict[str, Any] = {}
         try:
-            if len(wanted) == 1:
-                await workflow.wait_condition(lambda: self._has(wanted) or "" in self.answers)
-            else:
-                await workflow.wait_condition(lambda: self._has(wanted))
+            while not given.keys() >= set(wanted):
+                await workflow.wait_condition(lambda: self.cancelled is not None or self._places(thread_id) != [])
+                if self.cancelled is not None:
+                    return None
+                answer = self.answers[self._places(thread_id)[0]].pop(0)
+                named = isinstance(answer, dict) and bool(answer) and answer.keys() <= set(wanted)
+                if named:
+                    given |= answer
+                elif len(wanted) == 1:
+                    given[wanted[0]] = answer
+                else:
+                    workflow.logger.warning("an answer names none of the questions %s; it is not used", wanted)
         finally:
             del self.questions[thread_id]
-        if self.cancelled is not None:
-            return None
-        return {i: self.answers.pop(i) if i in self.answers else self.answers.pop("") for i in wanted}
+        return given
 
-    def _has(self, wanted: Mapping[str, Asked]) -> bool:
-        return self.cancelled is not None or wanted.keys() <= self.answers.keys()
+    def _places(self, thread_id: str) -> list[str]:
+        """Where answers for a thread are."""
+        return [place for place in (thread_id, "") if self.answers.get(place)]
 
     def watch_history(self) -> None:
         """Let the runs make room where the history has grown long: they stay open, to go on in another one."""
@@ -199,6 +228,12 @@ class Session:
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= self.history_limit:
             for agent in self._running.values():
                 agent.drain()
+
+
+def _forget_error(handle: asyncio.Task[Any]) -> None:
+    """Take note of the error of an activity that was left."""
+    if not handle.cancelled():
+        handle.exception()
 
 
 def _show(asked: Asked) -> dict[str, Any]:
