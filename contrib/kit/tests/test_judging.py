@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from locus.core.executions import ToolExecution
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, plugin_message
 from locus.core.state import AgentState, ReasoningStep
-from locus_kit.judging import clip, describe_execution, describe_message, find_request, quote
+from locus_kit.judging import clip, describe_execution, describe_message, find_request, indent_json, quote
 
+atoms = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.builds(object)
+data = st.recursive(atoms, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
 texts = st.text(st.sampled_from("ab<>{}\n 0f\ud800"), max_size=30)
 
 
@@ -66,3 +69,8 @@ def test_message_is_described_by_its_text_and_its_other_blocks() -> None:
     assert (
         describe_message(Message(Role.USER, (TextBlock("Look."), image))) == "Look.\n[and 1 blocks that are not text]"
     )
+
+
+@given(data)
+def test_indented_json_is_that_of_the_standard_library(value: object) -> None:
+    assert indent_json(value) == json.dumps(value, ensure_ascii=False, indent=1, default=repr)

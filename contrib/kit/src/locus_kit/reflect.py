@@ -6,8 +6,9 @@ Each is a `locus.loop.router.ReflectPolicy`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import final
 
 from attrs import field, frozen
@@ -92,9 +93,14 @@ class OnRepetition:
         needed = state.tool_loop_threshold if self.threshold is None else self.threshold
         if needed < 2:
             return None
+        before = _turns_backwards(state.tool_executions)
+        turns = list(islice(before, _LONGEST_CYCLE + 1))
+        made = [_calls_of(turn) for turn in turns]
+        if not made or made[0] not in made[1:]:
+            return None  # as after nearly every turn
         cycles = ((1, needed), *((period, max(2, needed - 1)) for period in range(2, _LONGEST_CYCLE + 1)))
-        turns = _last_turns(state.tool_executions, max(period * times for period, times in cycles))
-        made = [Counter(map(_identity, turn)) for turn in turns]
+        turns += islice(before, max(period * times for period, times in cycles) - len(turns))
+        made += [_calls_of(turn) for turn in turns[len(made) :]]
         for period, times in cycles:
             if _cycles(made, period, times):
                 break
@@ -107,25 +113,29 @@ class OnRepetition:
         return f"{turns[0][0].tool_name} was called {times} times with the same arguments"
 
 
-def _last_turns(executions: Sequence[ToolExecution], most: int) -> list[list[ToolExecution]]:
-    """What the last iterations called, the newest iteration first; not more than so many are looked at."""
-    turns: list[list[ToolExecution]] = []
+def _turns_backwards(executions: Sequence[ToolExecution]) -> Iterator[list[ToolExecution]]:
+    """What each iteration called, the newest iteration first."""
+    turn: list[ToolExecution] = []
     for back in range(1, len(executions) + 1):
         execution = executions[-back]
-        if turns and turns[-1][0].iteration == execution.iteration:
-            turns[-1].append(execution)
-        elif len(turns) == most:
-            break
-        else:
-            turns.append([execution])
-    return turns
+        if turn and turn[0].iteration != execution.iteration:
+            yield turn
+            turn = []
+        turn.append(execution)
+    if turn:
+        yield turn
 
 
 def _identity(execution: ToolExecution) -> Hashable:
     return execution.key or (execution.tool_name, execution.arguments)
 
 
-def _cycles(turns: Sequence[Counter[Hashable]], period: int, times: int) -> bool:
+def _calls_of(turn: Sequence[ToolExecution]) -> Hashable:
+    """The calls of a turn, in whatever order."""
+    return _identity(turn[0]) if len(turn) == 1 else frozenset(Counter(map(_identity, turn)).items())
+
+
+def _cycles(turns: Sequence[Hashable], period: int, times: int) -> bool:
     """Whether the newest turns are a cycle of ``period`` turns, so many times. O(period * times)."""
     length = period * times
     return len(turns) >= length and turns[period:length] == turns[: length - period]

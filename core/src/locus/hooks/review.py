@@ -153,7 +153,10 @@ async def label_result(
         label = whole or CLEAN
         for level in parts.values():
             label |= _level(level, call.name)
-    return evolve(outcome, execution=evolve(outcome.execution, label=label, fields=parts))
+    execution = outcome.execution
+    if label == execution.label and not parts and not execution.fields:
+        return outcome
+    return evolve(outcome, execution=evolve(execution, label=label, fields=parts))
 
 
 def _level(reads: Reads, tool: str) -> Label:

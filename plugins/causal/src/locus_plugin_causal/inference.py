@@ -13,6 +13,7 @@ from locus.core import thaw
 from locus.core.errors import LocusError
 from locus.core.messages import Message, Role
 from locus.models import ModelRequest, ModelSettings, output_schema
+from locus_kit.judging import indent_json
 from locus_plugin_causal.claims import claims_of
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Inference:
         """
         settings = self._settings
         record = {"request": self._cut(request), "calls": [self._describe_execution(*each) for each in calls]}
-        data = json.dumps(record, ensure_ascii=False, indent=1, default=repr)
+        data = indent_json(record)
         asked = ModelRequest(
             messages=(self._system, Message(Role.USER, f"The calls, as JSON data:\n{data}")),
             settings=ModelSettings(max_tokens=settings.max_tokens),

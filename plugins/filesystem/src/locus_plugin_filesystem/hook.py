@@ -11,7 +11,7 @@ from locus.core.state import AgentState
 from locus.files import BackendError
 from locus.plugin import Hook, RunContext, StashKey, hookimpl
 from locus.plugins import load
-from locus_plugin_filesystem.offloading import break_lines, path_of, shorten
+from locus_plugin_filesystem.offloading import FOLDER, break_lines, path_of, shorten
 from locus_plugin_filesystem.permissions import Access, Rules
 from locus_plugin_filesystem.settings import FilesystemSettings
 from locus_plugin_filesystem.state import StateBackend, StoredFile
@@ -92,8 +92,10 @@ class FilesystemHook(Hook):
                 changes |= {path: file for path, file in found.items() if path not in changes}
         changes |= turn.changes(done, state.updated_at)
         for each in done:
+            if each.result is None or FOLDER not in each.result[:_NOTE]:
+                continue
             path = path_of(run.run_id, each.iteration, each.call_id)
-            if each.result is not None and path in each.result[:_NOTE]:
+            if path in each.result[:_NOTE]:
                 text = turn.large.get(path) or await _recall(path, run)
                 if text is not None:
                     changes[path] = StoredFile(text.encode(), 1, state.updated_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +11,7 @@ from attrs import frozen
 from locus.core.errors import LocusError
 from locus.core.messages import Message, Role
 from locus.models import ModelRequest, ModelSettings
-from locus_kit.judging import quote
+from locus_kit.judging import indent_json, quote
 from locus_plugin_grounding.partition import Kind
 from locus_plugin_grounding.rules import Finding, Standing
 
@@ -87,7 +86,7 @@ def judge_request(
         max_tokens: of the answer.
         deadline: of the call.
     """
-    results = json.dumps(_newest(evidence, max_evidence), ensure_ascii=False, indent=1)
+    results = indent_json(_newest(evidence, max_evidence))
     numbered = "\n".join(f"{n}: {' '.join(claim.split())}" for n, claim in enumerate(claims, 1))
     told = quote([("The evidence, what tools said, as JSON", results), ("The claims", numbered)])
     return ModelRequest(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from locus.core.messages import MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
 from locus.models import OutputSpec
 from locus.tools import Tool, ToolRegistry
-from locus_kit.judging import clip, find_request
+from locus_kit.judging import clip, find_request, indent_json
 from locus_plugin_planning.plan import Step
 
 __all__ = ["Clip", "decide_question", "decide_spec", "plan_question", "think_question"]
@@ -66,7 +65,7 @@ class Clip:
 
 
 def _messages(instructions: str, document: dict[str, Any], more: Iterable[MediaBlock] = ()) -> tuple[Message, ...]:
-    text = json.dumps(thaw(document), ensure_ascii=False, indent=1, default=repr)
+    text = indent_json(thaw(document))
     return Message(Role.SYSTEM, instructions), Message(Role.USER, (TextBlock(text), *more))
 
 

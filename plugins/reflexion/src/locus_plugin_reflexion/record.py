@@ -14,7 +14,7 @@ from attrs import frozen
 from locus.core import thaw
 from locus.core.messages import Message
 from locus.core.state import AgentState, ToolExecution
-from locus_kit.judging import clip, find_request
+from locus_kit.judging import clip, find_request, indent_json
 
 __all__ = ["record", "request_of"]
 
@@ -79,7 +79,7 @@ def record(state: AgentState, *, request: Message | None, why: str, window: int,
     }
     if len(shown) < len(step):
         told["step"]["calls_left_out"] = len(step) - len(shown)
-    return json.dumps(told, ensure_ascii=False, indent=1, default=repr)
+    return indent_json(told)
 
 
 def _last_step(state: AgentState) -> Sequence[ToolExecution]:
