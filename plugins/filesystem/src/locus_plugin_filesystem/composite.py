@@ -95,6 +95,12 @@ class CompositeBackend:
         """See `locus.files.BackendProtocol.read`."""
         return self._take(self._one(virtual_path(path), "read", offset=offset, limit=limit))
 
+    def read_start(self, path: str, size: int) -> Any:
+        """The first bytes of a file, at most ``size``; none where its backend gives lines alone."""
+        path = virtual_path(path)
+        has_bytes = hasattr(self._owner(path)[0].backend, "read_start")
+        return self._take(self._one(path, "read_start", size)) if has_bytes else b""
+
     def edit(self, path: str, old: str, new: str) -> Any:
         """See `locus.files.BackendProtocol.edit`; gives the path."""
         path = virtual_path(path)

@@ -52,7 +52,7 @@ class FilesystemHook(Hook):
         self._quota = Quota(settings.max_files, settings.max_bytes)
         self._backend = as_backend(ThreadFiles() if backend is None else backend)
         self._rules = Rules(settings.permissions)
-        self._tools = make_tools(self._backend, self._rules, settings.max_depth)
+        self._tools = make_tools(self._backend, self._rules, settings.max_depth, images=settings.images)
         self._own = frozenset(each.name for each in self._tools)
 
     @hookimpl

@@ -49,6 +49,11 @@ def _read(path: str, offset: int, limit: int) -> Calls[str]:
     return number_lines(decode(content.data), offset, limit)
 
 
+def _read_start(path: str, size: int) -> Calls[bytes]:
+    content: FileContent = yield _call("load", virtual_path(path))
+    return content.data[:size]
+
+
 def _edit(path: str, old: str, new: str) -> Calls[str]:
     path = virtual_path(path)
     content: FileContent = yield _call("load", path)
@@ -114,6 +119,10 @@ class StoreFiles:
         """See `locus.files.BackendProtocol`."""
         return self._do(_read(path, offset, limit))
 
+    def read_start(self, path: str, size: int) -> bytes:
+        """The first bytes of a file, at most ``size``."""
+        return self._do(_read_start(path, size))
+
     def edit(self, path: str, old: str, new: str) -> str:
         """See `locus.files.BackendProtocol`; returns the path."""
         return self._do(_edit(path, old, new))
@@ -159,6 +168,10 @@ class AsyncStoreFiles:
     async def read(self, path: str, *, offset: int = 0, limit: int = 100) -> str:
         """See `locus.files.BackendProtocol`."""
         return await self._do(_read(path, offset, limit))
+
+    async def read_start(self, path: str, size: int) -> bytes:
+        """The first bytes of a file, at most ``size``."""
+        return await self._do(_read_start(path, size))
 
     async def edit(self, path: str, old: str, new: str) -> str:
         """See `locus.files.BackendProtocol`; returns the path."""

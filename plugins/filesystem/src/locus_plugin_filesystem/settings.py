@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from attrs import field, frozen
+from attrs.validators import instance_of
 
 from locus.files import BackendProtocol, FileStore
 from locus_kit.validators import integer, optional, strings, to_tuple
@@ -44,6 +45,7 @@ class FilesystemSettings:
         max_depth: how many parts a path may have, in any place.
         offload_chars: a result of another tool with more characters is kept as a file in ``/large_results``, and the
             model gets its beginning and end; None = none is.
+        images: whether ``read_file`` shows the model an image, of up to 3,750,000 bytes: for models that take them.
 
     Raises:
         ValueError: ``root`` and ``backend`` are both given, or bounds that do not hold there, or a value is out of
@@ -57,6 +59,7 @@ class FilesystemSettings:
     max_bytes: int = field(default=_MAX_BYTES, validator=integer(1))
     max_depth: int = field(default=64, validator=integer(1))
     offload_chars: int | None = field(default=80_000, validator=optional(integer(10_000)))
+    images: bool = field(default=False, validator=instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
         if self.root is not None and self.backend is not None:

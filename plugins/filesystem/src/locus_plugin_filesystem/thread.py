@@ -267,6 +267,10 @@ class ThreadFiles:
         """See `locus.files.BackendProtocol`."""
         return self._files.read(path, offset, limit)
 
+    def read_start(self, path: str, size: int) -> bytes:
+        """The first bytes of a file, at most ``size``."""
+        return self._files.read_start(path, size)
+
     def edit(self, path: str, old: str, new: str) -> str:
         """See `locus.files.BackendProtocol`."""
         path, place = virtual_path(path), PLACE.get()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 from attrs import evolve
 
 from locus.core.errors import ConfigError
-from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileInfo, FileStore, virtual_path
+from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileStore, virtual_path
 from locus.plugin import Lazy
 from locus.tools import Tool, ToolOptions, call_in_thread, tool
+from locus_plugin_filesystem.images import MAX_IMAGE_BYTES, show_image
 from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
+from locus_plugin_filesystem.pages import as_json, cut_page, show_listing
 from locus_plugin_filesystem.permissions import Rules
 from locus_plugin_filesystem.text import MAX_FILE_BYTES, encode
 
@@ -30,9 +31,6 @@ _CALLS = ("write", "read", "edit", "ls", "glob", "grep")
 
 #: Codes that are the whole answer: the path is what the model gave.
 _PLAIN = frozenset({"file_not_found", "is_directory", "permission_denied", "invalid_path"})
-
-#: Entries of a listing that are shown.
-_ENTRIES = 1_000
 
 _GLOB_SECONDS = 20.0
 
@@ -75,13 +73,14 @@ def make_filesystem_tools(backend: BackendProtocol) -> list[Any]:
     return make_tools(backend, Rules())
 
 
-def make_tools(backend: object, rules: Rules, max_depth: int = 64) -> list[Any]:
+def make_tools(backend: object, rules: Rules, max_depth: int = 64, *, images: bool = False) -> list[Any]:
     """The six tools, as settings have them.
 
     Args:
         backend: see `make_filesystem_tools`.
         rules: what listings and searches may not show.
         max_depth: how many parts a path may have.
+        images: whether the model is shown images.
     """
     backend = as_backend(backend)
     is_async = any(inspect.iscoroutinefunction(getattr(backend, name)) for name in _CALLS)
@@ -94,7 +93,7 @@ def make_tools(backend: object, rules: Rules, max_depth: int = 64) -> list[Any]:
     editing: ToolOptions = {**changing, "effect": "once", "ask_on_unknown": True} if is_kept else writing
     # What they return is bounded by them, so nothing is cut from its middle.
     looking: ToolOptions = {"effect": "pure", "egress": False, "max_result_chars": 2 * MAX_PAGE_CHARS}
-    tools = _Tools(backend, rules, max_depth, is_async=is_async)
+    tools = _Tools(backend, rules, max_depth, images=images, is_async=is_async)
     every: tuple[tuple[Callable[..., Any], ToolOptions], ...] = (
         (tools.write_file, writing),
         (tools.read_file, looking),
@@ -106,24 +105,23 @@ def make_tools(backend: object, rules: Rules, max_depth: int = 64) -> list[Any]:
     return [_tool(fn, options, is_async=is_async) for fn, options in every]
 
 
-def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, is_async: bool) -> Tool[..., Any]:
+def _tool(fn: Callable[..., Coroutine[Any, Any, Any]], options: ToolOptions, *, is_async: bool) -> Tool[..., Any]:
     """A tool whose failures of the backend are texts; in a sync one nothing is ever waited for."""
 
     @functools.wraps(fn)
-    async def answering(*args: Any, **kwargs: Any) -> str:
+    async def answering(*args: Any, **kwargs: Any) -> Any:
         try:
             return await fn(*args, **kwargs)
         except BackendError as e:
             return e.code if e.code in _PLAIN and not e.detail.startswith("quota") else str(e)
 
     @functools.wraps(fn)
-    def at_once(*args: Any, **kwargs: Any) -> str:
+    def at_once(*args: Any, **kwargs: Any) -> Any:
         running = answering(*args, **kwargs)
         try:
             running.send(None)
         except StopIteration as e:
-            answer: str = e.value
-            return answer
+            return e.value
         finally:
             running.close()
         raise RuntimeError("a backend whose methods are sync returned something to wait for")
@@ -140,9 +138,9 @@ def _tool(fn: Callable[..., Coroutine[Any, Any, str]], options: ToolOptions, *, 
 class _Tools:
     """The bodies. Each of them sees paths as `virtual_path` gives them."""
 
-    def __init__(self, backend: BackendProtocol, rules: Rules, max_depth: int, *, is_async: bool) -> None:
+    def __init__(self, backend: BackendProtocol, rules: Rules, max_depth: int, *, images: bool, is_async: bool) -> None:
         self._backend, self._rules, self._max_depth = backend, rules, max_depth
-        self._is_async = is_async
+        self._images, self._is_async = images, is_async
 
     def _path(self, path: str) -> str:
         path = virtual_path(path)
@@ -172,7 +170,7 @@ class _Tools:
         await self._emit(signals.EV_DEEPAGENT_FS_WRITE, path, data)
         return path
 
-    async def read_file(self, path: str, offset: int = 0, limit: int = 100) -> str:
+    async def read_file(self, path: str, offset: int = 0, limit: int = 100) -> Any:
         """Read lines of a text file; each comes with its number, counted from 1.
 
         Returns the lines, or what went wrong: file_not_found, is_directory, permission_denied, invalid_path.
@@ -184,9 +182,22 @@ class _Tools:
         """
         more = limit + 1 if limit > 0 else 0
         path = self._path(path)
-        page = await _value(self._backend.read(path, offset=offset, limit=more))
+        try:
+            page = await _value(self._backend.read(path, offset=offset, limit=more))
+        except BackendError as e:
+            start = await self._read_start(path) if e.code == "not_text" else b""
+            image = show_image(path, start, is_wanted=self._images)
+            if image is None:
+                raise
+            await self._emit(signals.EV_DEEPAGENT_FS_READ, path, start)
+            return image
         await self._emit(signals.EV_DEEPAGENT_FS_READ, path, page)
-        return _cut_page(page, max(offset, 0), limit)
+        return cut_page(page, max(offset, 0), limit)
+
+    async def _read_start(self, path: str) -> bytes:
+        """The first bytes of a file; none where the backend gives lines alone."""
+        read = getattr(self._backend, "read_start", None)
+        return b"" if read is None else await _value(read(path, MAX_IMAGE_BYTES + 1))
 
     async def ls(self, path: str = "/", recursive: bool = False) -> str:  # noqa: FBT001, FBT002
         """List a directory, as JSON: path, is_dir, size and modified_at of each entry.
@@ -196,7 +207,7 @@ class _Tools:
             recursive: everything below it, too.
         """
         path = self._path(path)
-        return _listing(self._rules.show(await _value(self._backend.ls(path, recursive=recursive)), path))
+        return show_listing(self._rules.show(await _value(self._backend.ls(path, recursive=recursive)), path))
 
     async def edit_file(self, path: str, old_str: str, new_str: str) -> str:
         """Replace a text in a file. It must occur there exactly once: give enough of what is around it.
@@ -224,7 +235,7 @@ class _Tools:
         """
         path = self._path(path)
         found = await _value(self._backend.glob(pattern, path=path, timeout_s=_GLOB_SECONDS))
-        return _listing(self._rules.show(found, path))
+        return show_listing(self._rules.show(found, path))
 
     async def grep(self, pattern: str, path: str = "/", recursive: bool = True) -> str:  # noqa: FBT001, FBT002
         """Search the text of files, as JSON: path, line (counted from 1) and text of each line that matches.
@@ -237,7 +248,7 @@ class _Tools:
         path = self._path(path)
         found = await _value(self._backend.grep(pattern, path=path, recursive=recursive))
         matches = self._rules.show(found, path)[:MAX_MATCHES]
-        shown, count = _as_json([asdict(each) for each in matches])
+        shown, count = as_json([asdict(each) for each in matches])
         if len(found) < MAX_MATCHES and count == len(matches):
             return shown
         return f"{shown}\n[the first {count:,} matches; narrow the pattern or the path]"
@@ -245,50 +256,3 @@ class _Tools:
 
 async def _value(given: T | Awaitable[T]) -> T:
     return await given if inspect.isawaitable(given) else given
-
-
-def _cut_page(page: str, offset: int, limit: int) -> str:
-    """At most so many lines and characters of a page that has one line more, and where to read on."""
-    lines = page.split("\n") if page else []
-    kept = lines[:limit] if limit > 0 else lines
-    length = 0
-    for i, line in enumerate(kept):
-        length += len(line) + 1
-        if length > MAX_PAGE_CHARS and i:
-            kept = kept[:i]
-            break
-    shown = "\n".join(kept)
-    if len(kept) == len(lines) and len(page) <= MAX_PAGE_CHARS:
-        return shown
-    last = offset + len(kept)
-    return f"{shown}\n[lines {offset + 1:,} to {last:,}; offset={last} goes on]"
-
-
-def _listing(found: Sequence[FileInfo]) -> str:
-    shown, count = _as_json(
-        [
-            {
-                "path": each.path,
-                "is_dir": each.is_dir,
-                "size": each.size,
-                "modified_at": each.modified_at.isoformat() if each.modified_at else None,
-            }
-            for each in found[:_ENTRIES]
-        ]
-    )
-    if count == len(found):
-        return shown
-    return f"{shown}\n[the first {count:,} of {len(found):,} entries; narrow the path or the pattern]"
-
-
-def _as_json(items: Sequence[Any]) -> tuple[str, int]:
-    """A list of as many items as fit a result, and how many these are."""
-    parts: list[str] = []
-    length = 0
-    for each in items:
-        part = json.dumps(each, ensure_ascii=False)
-        length += len(part) + 2
-        if length > MAX_PAGE_CHARS:
-            break
-        parts.append(part)
-    return f"[{', '.join(parts)}]", len(parts)
