@@ -10,7 +10,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus import tool
+from locus import ToolContext, tool
 from locus.core.journal import Body, Outcome, Transition
 from locus.core.labels import CLEAN, LEVELS, Label
 from locus.core.state import ToolExecution
@@ -244,3 +244,30 @@ async def test_an_import_never_makes_a_label_cleaner(found: list[Label | None], 
             assert b.known_label | a.known_label == b.known_label
     again = await imported(here, trusted=trusted)
     assert (await history(again, "t")).state.label == after.state.label
+
+
+@pytest.mark.parametrize(("trusted", "asked"), [(False, ["push"]), (True, [])])
+async def test_a_person_did_not_say_what_a_file_says_that_they_said(*, trusted: bool, asked: list[str]) -> None:
+    @tool
+    async def push(branch: str) -> str:
+        """Push."""
+        return "pushed"
+
+    @tool(effect="pure")
+    async def ask(ctx: ToolContext[Any]) -> str:
+        """Ask."""
+        return str(await ctx.interrupt("Which branch?"))
+
+    theirs, mine = MemoryStore(), MemoryStore()
+    script = [call("push", branch="a"), call("ask"), call("push", branch="b"), call("push", branch="c")]
+    options: dict[str, Any] = {"tools": [push, ask], "approval": {"tools": ["push"]}}
+    origin = made(theirs, *script, **options)
+    assert (await origin.run("push", thread_id="t")).stop_reason == "Interrupted"
+    assert (await origin.resume("t", "always")).interrupts[0].question == "Which branch?"
+
+    await import_thread(mine, await lines_of(theirs), trusted=trusted)
+    here = made(mine, *script, **options)
+    result = await here.resume("t", "main")
+    if result.interrupts and result.interrupts[0].question == "Which branch?":  # asked again
+        result = await here.resume("t", "main")
+    assert [each.tool_name for each in result.interrupts] == asked

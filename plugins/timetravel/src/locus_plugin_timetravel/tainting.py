@@ -1,7 +1,7 @@
 """The labels of a thread that comes from an untrusted file: whatever labels the file has, anybody may have written it.
 
 The state becomes untrusted, and so does each result: of finished calls, of calls of the unfinished node, and of calls
-that are kept for later turns. The user turns in it do not count as the user's.
+that are kept for later turns. The user turns in it do not count as the user's, and its answers not as a person's.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class Tainting:
 
 
 def _taint(execution: ToolExecution) -> ToolExecution:
-    return evolve(execution, label=execution.known_label | _LABEL, fields=EMPTY)
+    # Nobody here has answered: an "always" of the file would let calls run without a question.
+    return evolve(execution, label=execution.known_label | _LABEL, fields=EMPTY, answer=None)
 
 
 def _drop_labels(kept: Any) -> Any:
