@@ -262,3 +262,19 @@ def test_the_command_is_there_without_switching_a_plugin_on_and_teaches(locus: L
     for word in ("--dir", "--web", "--shell", "--approve", "--continue", "--json", "Ctrl-C", 'locus deep "'):
         assert word in done.out
     assert "deep" in locus("-p", "provenance", "--help").out
+
+
+def test_the_help_of_another_group_imports_nothing_that_does_the_work() -> None:
+    program = (
+        "import sys; from locus_deepagent.command.registration import locus_register_commands as hook; "
+        "from locus.plugins import load; print(load('deepagent', hook()[0]).name); "
+        "print(*(n for n in sys.modules if n.startswith(('locus_deepagent.', 'locus_plugin_'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    name, modules = done.stdout.splitlines()
+    assert name == "deep"
+    assert {module.removeprefix("locus_deepagent.command.") for module in modules.split()} == {
+        "locus_deepagent.command",
+        "deep",
+        "registration",
+    }

@@ -20,7 +20,7 @@ _BEGINNINGS = {
 
 
 def show_image(path: str, start: bytes, *, is_wanted: bool) -> MediaBlock | None:
-    """The block of a file that is not text; None where it is no image that providers know.
+    """The block of a file that is not text; None unless it is an image of a type that providers take.
 
     Args:
         path: the file.

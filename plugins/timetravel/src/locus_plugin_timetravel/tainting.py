@@ -77,7 +77,7 @@ class Tainting:
 
 
 def _taint(execution: ToolExecution) -> ToolExecution:
-    # Nobody here has answered: an "always" of the file would let calls run without a question.
+    # It was answered elsewhere, if at all: an "always" in the file would let calls run without a question.
     return evolve(execution, label=execution.known_label | _LABEL, fields=EMPTY, answer=None)
 
 

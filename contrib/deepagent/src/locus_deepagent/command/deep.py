@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from locus.plugin import Lazy
-from locus_deepagent.command.recipe import DeepRecipe
-from locus_deepagent.command.undo_task import is_undo, undo_turn
 
 __all__ = ["deep"]
 
 #: The command line is another distribution, which is there when the command is called.
 cli: Any = Lazy("locus.cli")
+#: The help of any group of commands imports this module, and needs nothing of what does the work.
+recipe: Any = Lazy("locus_deepagent.command.recipe")
+undo_task: Any = Lazy("locus_deepagent.command.undo_task")
 
 
 class _TurnCommand(click.Command):
@@ -86,8 +87,7 @@ def deep(
     Exit status: 0 the run ended; 1 it failed; 2 the command line, the configuration or a plugin is wrong;
     3 it waits for an answer; 130 Ctrl-C; 141 the reader of the output went away.
     """  # noqa: D301  click reads the character
-    recipe = DeepRecipe(folder=folder, web=web, shell=shell, approve=approve)
-    if is_undo(words):
-        return undo_turn(ctx, recipe, words, given)
-    code: int = cli.take_turn(ctx, recipe, words, given)
+    made = recipe.DeepRecipe(folder=folder, web=web, shell=shell, approve=approve)
+    is_undo: bool = undo_task.is_undo(words)
+    code: int = (undo_task.undo_turn if is_undo else cli.take_turn)(ctx, made, words, given)
     return code
