@@ -79,7 +79,7 @@ async def test_a_large_image_is_not_loaded(tmp_path: Path) -> None:
     assert content == "too_large: /plan.png is an image of more than 3,750,000 bytes"
 
 
-async def test_other_bytes_are_no_image(tmp_path: Path) -> None:
+async def test_other_bytes_are_not_shown_as_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\xff\xfe\x00")
     content, _ = await read("/a.png", root=tmp_path, images=True)
     assert content == "not_text: the file is not UTF-8 at byte 0"
