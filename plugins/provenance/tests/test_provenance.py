@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -205,6 +205,28 @@ async def test_a_long_or_invisible_value_is_shown_short_and_visible() -> None:
 
 
 # -- children ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "questions"), [("ask", 1), ("reject", 0)])
+async def test_a_child_with_rules_of_its_own_is_held_to_the_stricter_and_a_person_is_asked_once(
+    mode: Literal["ask", "reject"], questions: int
+) -> None:
+    child = agent(call("send", to=EVIL), provenance=ProvenanceSettings(mode=mode))
+
+    @tool(targets=(), reads="own")
+    async def delegate(ctx: ToolContext[None]) -> str:
+        """Let a child do it."""
+        return str((await ctx.run_child(child, "Go on.")).text)
+
+    made = agent(call("read_inbox"), call("delegate"), tools=(*TOOLS, delegate))
+    result = await made.run("read my mail, and delegate")
+    asked = 0
+    while result.interrupts:
+        asked += 1
+        assert ran == {}
+        result = await made.resume(result, "allow")
+    assert asked == questions
+    assert ran == ({EVIL: 1} if questions else {})
 
 
 async def test_a_child_without_the_plugin_is_held_to_its_parents_rules() -> None:
