@@ -20,9 +20,10 @@ import anyio
 import nats
 
 from locus import Agent, tool
+from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Submitted
 from locus.core.messages import Message, Role
-from locus.journal import Appended, MemoryStore
+from locus.journal import Appended, Claim, MemoryStore, Offer
 from locus_kit.entry_json import to_json
 from locus_kit.packing import pack
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore
@@ -163,8 +164,7 @@ def submission(n: int) -> Submitted:
 async def fill(server: DevServer, store: NatsStore, count: int) -> list[dict[str, str]]:
     """Submit so many runs, against publishes of as many bytes; what each takes of the server's memory and disk."""
     client = await nats.connect(server.url)
-    stream = {"name": "FILL", "subjects": ["fill.>"], "storage": "file"}
-    await client.request("$JS.API.STREAM.CREATE.FILL", json.dumps(stream).encode())
+    await client.request("$JS.API.STREAM.CREATE.FILL", b'{"name": "FILL", "subjects": ["fill.>"], "storage": "file"}')
     body = pack(to_json([submission(0)])).body
     await store.threads()
     before = resident(server)
@@ -175,14 +175,12 @@ async def fill(server: DevServer, store: NatsStore, count: int) -> list[dict[str
     async def submit(n: int) -> None:
         assert await store.submit(f"t{n}", [submission(n)], queue="q")
 
-    few = min(count, 10_000)
-    raw = await at_once(few, 64, publish) / few
+    raw = await at_once(5_000, 64, publish) / 5_000
     await client.request("$JS.API.STREAM.DELETE.FILL")
     ours = await at_once(count, 64, submit) / count
     info = json.loads((await client.request("$JS.API.STREAM.INFO.MANY", b"")).data)
     await client.close()
-    disk = info["state"]["bytes"] / count - len(body)
-    memory = (resident(server) - before) / count
+    memory, disk = (resident(server) - before) / count, info["state"]["bytes"] / count - len(body)
     return [
         row(f"nats, submit of {count}, 64 at a time, against publishes", [raw], [ours], "2.0"),
         single(f"nats, memory of the server for a queued run of {count}", f"{memory:.0f} B", "1000 B"),
@@ -204,8 +202,7 @@ async def takes(server: DevServer, rounds: int, many: int) -> list[dict[str, str
             await one.submit(f"t{n}", [submission(n)], queue="q")
         started = time.perf_counter()
         assert (await other.depth("q")).ready == many
-        look = time.perf_counter() - started
-        rows.append(single(f"nats, first look at {many} queued", f"{look:.1f} s", ""))
+        rows.append(single(f"nats, first look at {many} queued", f"{time.perf_counter() - started:.1f} s", ""))
 
         async def take(store: NatsStore) -> None:
             offer = await store.take(["q"], "bench", 10)
@@ -219,11 +216,52 @@ async def takes(server: DevServer, rounds: int, many: int) -> list[dict[str, str
                 await take(store)
                 taken[count].append(time.perf_counter() - started)
         rows.append(row(f"nats, take and its end, of {many} against of {few}", taken[few], taken[many], "1.25"))
-        alone = statistics.median(taken[many])
         left = min(2_000, many // 2)
         together = await at_once(left, 64, lambda n: take(other)) / left
-        rows.append(row("nats, the same of 64 tasks at a time, against of one", [alone], [together], "0.2"))
+        rows.append(row("nats, the same of 64 tasks at a time, against of one", taken[many], [together], "0.2"))
     return rows
+
+
+async def recovery(server: DevServer, rounds: int) -> list[dict[str, str]]:
+    """How long a thread waits when its worker dies, beyond the lease; and an append, once its server listens again."""
+    lease, settings = 2.0, NatsSettings(prefix="recovery", lease=2.0)
+    beyond: list[float] = []
+    after: list[float] = []
+    for n in range(rounds):
+        dead = NatsStore(server.url, settings)
+        async with NatsStore(server.url, settings) as other:
+            await other.submit(f"t{n}", [submission(n)], queue="q")
+            offer = await dead.take(["q"], "dead", 10)
+            assert offer is not None
+            await dead.claim(offer.thread_id, "dead")
+            await other.depth("q")
+            started = time.perf_counter()
+            dead._worker._loop.call_soon_threadsafe(time.sleep, 3 * lease)  # noqa: SLF001 - it dies
+            while (made := await _take_over(other, lease)) is None:
+                pass
+            beyond.append(time.perf_counter() - started - lease)
+            server.kill()
+            server.start()
+            started = time.perf_counter()
+            assert await other.append(made[0], [submission(n)]) is Appended.OK
+            after.append(time.perf_counter() - started)
+            await made[1].done()
+        await dead.aclose()
+    return [
+        single("nats, take-over from a dead worker, beyond the lease", f"{statistics.median(beyond):.2f} s", "0.5 s"),
+        single("nats, append once a killed server listens again", f"{statistics.median(after):.2f} s", "1 s"),
+    ]
+
+
+async def _take_over(store: NatsStore, lease: float) -> tuple[Claim, Offer] | None:
+    """A claim of what is offered, as a worker makes it."""
+    offer = await store.take(["q"], "other", 10)
+    assert offer is not None
+    try:
+        return await store.claim(offer.thread_id, "other"), offer
+    except ThreadBusy:
+        await offer.back(lease / 4)
+        return None
 
 
 async def measure(folder: Path, queued: int, *, quick: bool) -> list[dict[str, str]]:
@@ -238,6 +276,7 @@ async def measure(folder: Path, queued: int, *, quick: bool) -> list[dict[str, s
             if not always:
                 rows.append(await growth(server, max(1, rounds // 500)))
                 rows += await takes(server, rounds, queued)
+                rows += await recovery(server, 3 if quick else 9)
     return rows
 
 

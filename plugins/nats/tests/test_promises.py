@@ -54,7 +54,7 @@ async def test_a_server_as_it_comes_is_warned_of_once(
         async with NatsStore(own_server.url, NatsSettings(prefix=prefix, durability="fsync")) as store:
             await store.release(await store.claim("t", "w"))
     (said,) = [each.getMessage() for each in caplog.records if each.name == "locus.nats"]
-    assert said.startswith(f"{own_server.url}: a power cut takes what was written since the server last synced")
+    assert said.startswith(f"{own_server.url}: a power cut takes up to 2 minutes of what was acknowledged")
 
 
 def test_doctor_says_what_a_power_cut_takes(here: Path, locus: Locus) -> None:

@@ -49,7 +49,11 @@ async def check_durability(session: Session, replicas: int | None = None) -> Non
             )
     elif settings.durability == "process" and replicas == 1 and session.server not in _warned:
         _warned.add(session.server)
-        _LOG.warning("%s: %s", session.server, describe_durability(settings))
+        _LOG.warning(
+            "%s: a power cut takes up to 2 minutes of what was acknowledged, unless the server syncs each write; "
+            "`locus plugins doctor nats` says what to do",
+            session.server,
+        )
 
 
 def describe_durability(settings: NatsSettings) -> str:
