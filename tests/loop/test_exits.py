@@ -8,7 +8,7 @@ import anyio
 import pytest
 from tests.loop.kit import Recorder, add, collect, of, results
 
-from locus import Agent, AgentState, Hook, TerminateEvent, tool
+from locus import Agent, AgentState, Hook, TerminateEvent, ToolContext, tool
 from locus.core.directives import Interrupt
 from locus.core.errors import ConditionError, ModelError
 from locus.core.termination import CustomCondition, MaxIterations, ToolCalled
@@ -63,6 +63,60 @@ async def test_a_synchronous_body_that_raises_generator_exit_has_failed() -> Non
     result = await agent.run("x")
     assert results(result) == ["Error: RuntimeError: function raised GeneratorExit", "2"]
     assert result.stop_reason == "NoToolCalls"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["concurrent", "sequential"])
+async def test_an_asynchronous_body_that_raises_generator_exit_has_failed(mode: Any) -> None:
+    async def close() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise GeneratorExit("closed")
+
+    @tool
+    async def leave() -> str:
+        """Leave as a closed coroutine does."""
+        await close()
+        return "never"
+
+    @tool
+    async def leave_in_a_step(ctx: ToolContext[Any]) -> str:
+        """Leave in a step of its own."""
+        return str(await ctx.step("close", close, effect="pure"))
+
+    @tool
+    async def leave_in_a_group() -> str:
+        """Leave in a task of its own."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(close)
+        return "never"
+
+    calls = [call("leave"), call("leave_in_a_step"), call("leave_in_a_group"), call("add", a=1)]
+    tools = [leave, leave_in_a_step, leave_in_a_group, add]
+    result = await Agent(ScriptedModel(calls, "done"), tools=tools, tool_execution=mode).run("x")
+    first, second, third, fourth = results(result)
+    assert first == second == "Error: GeneratorExit: closed"
+    assert third.startswith("Error: BaseExceptionGroup: ")
+    assert fourth == "2"
+    assert result.stop_reason == "NoToolCalls"
+
+
+@pytest.mark.anyio
+async def test_a_model_or_an_observer_that_raises_generator_exit_has_failed() -> None:
+    class Observer(Hook):
+        async def on_think(self, event: Any) -> None:
+            raise GeneratorExit
+
+    class Closed(ScriptedModel):
+        async def complete(self, request: ModelRequest, on_chunk: Any = None) -> Any:
+            raise GeneratorExit("closed")
+
+    result = await Agent(Closed("hi")).run("x")
+    assert result.stop_reason == "ModelError"
+    assert "GeneratorExit: closed" in str(result.error)
+    recorder = Recorder()
+    result = await Agent(ScriptedModel("hi"), hooks=[Observer(), recorder]).run("x")
+    assert result.text == "hi"
+    assert len(of(recorder.events, TerminateEvent)) == 1
 
 
 @pytest.mark.anyio

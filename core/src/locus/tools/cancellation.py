@@ -53,22 +53,30 @@ def is_cancellation(error: BaseException) -> bool:
 def find_exit(error: BaseException) -> BaseException | None:
     """What is to end more than the code that raised it, also where it left a task group; None for anything else."""
     while isinstance(error, BaseExceptionGroup):
-        exits = error.subgroup(_EXITS)
+        exits = error.subgroup(_is_exit)
         if exits is None:
             return None
         error = exits.exceptions[0]
-    return error if isinstance(error, _EXITS) else None
+    return error if _is_exit(error) else None
+
+
+def _is_exit(error: BaseException) -> bool:
+    if type(error) is GeneratorExit:
+        # Where a coroutine is closed, each of its frames gets a GeneratorExit of its own, the innermost first. One that
+        # has come through another frame was raised there, by code that is not being closed.
+        return error.__traceback__ is None or error.__traceback__.tb_next is None
+    return isinstance(error, _EXITS)
 
 
 def is_failure(error: BaseException) -> bool:
     """Whether an error is a failure of the code that raised it.
 
-    A cancellation of the run, Ctrl-C and SystemExit are not failures: they always propagate. A cancellation that code
-    raised by itself, because it awaited a task that had been cancelled, is one; so is what an extension module raises
-    that is not an `Exception`.
+    A cancellation of the run, Ctrl-C, SystemExit and the closing of a coroutine are not failures: they always
+    propagate. A cancellation that code raised by itself, because it awaited a task that had been cancelled, is one; so
+    is what an extension module raises that is not an `Exception`.
     """
     if isinstance(error, Exception):
         return True
     if isinstance(error, BaseExceptionGroup):
-        return error.subgroup((*_EXITS, anyio.get_cancelled_exc_class())) is None
-    return not isinstance(error, _EXITS) and not is_cancellation(error)
+        return error.subgroup(anyio.get_cancelled_exc_class()) is None and error.subgroup(_is_exit) is None
+    return not _is_exit(error) and not is_cancellation(error)
