@@ -68,7 +68,7 @@ async def test_a_synchronous_body_that_raises_generator_exit_has_failed() -> Non
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["concurrent", "sequential"])
 async def test_an_asynchronous_body_that_raises_generator_exit_has_failed(mode: Any) -> None:
-    async def close() -> None:
+    async def close() -> str:
         await anyio.lowlevel.checkpoint()
         raise GeneratorExit("closed")
 
@@ -81,7 +81,7 @@ async def test_an_asynchronous_body_that_raises_generator_exit_has_failed(mode: 
     @tool
     async def leave_in_a_step(ctx: ToolContext[Any]) -> str:
         """Leave in a step of its own."""
-        return str(await ctx.step("close", close, effect="pure"))
+        return await ctx.step("close", close, effect="pure")
 
     @tool
     async def leave_in_a_group() -> str:
@@ -106,11 +106,13 @@ async def test_a_model_or_an_observer_that_raises_generator_exit_has_failed() ->
         async def on_think(self, event: Any) -> None:
             raise GeneratorExit
 
-    class Closed(ScriptedModel):
+    class Closed:
+        name = "test:closed"
+
         async def complete(self, request: ModelRequest, on_chunk: Any = None) -> Any:
             raise GeneratorExit("closed")
 
-    result = await Agent(Closed("hi")).run("x")
+    result = await Agent(Closed()).run("x")
     assert result.stop_reason == "ModelError"
     assert "GeneratorExit: closed" in str(result.error)
     recorder = Recorder()

@@ -181,7 +181,7 @@ def counted(function):
 
 
 VersionedFiles.put_back = counted(VersionedFiles.put_back)
-undo.fork = counted(undo.fork)
+undo.timetravel.fork = counted(undo.timetravel.fork)
 sys.exit(invoke(sys.argv[1:]))
 """
 

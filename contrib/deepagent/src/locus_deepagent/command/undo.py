@@ -13,6 +13,7 @@ from uuid import uuid4
 import anyio.to_thread
 from attrs import evolve, field, frozen
 
+import locus_plugin_timetravel as timetravel  # its functions are loaded when they are used
 from locus.core.errors import LocusError, NothingToResume
 from locus.core.journal import END, EXECUTE, START, THINK, Body, Intent, Outcome, Transition
 from locus.core.messages import ToolCall
@@ -20,7 +21,6 @@ from locus.files import BackendError
 from locus.journal import JournalStore, read_entries
 from locus_deepagent.command.records import STEP, WRITES, FileRecord
 from locus_plugin_filesystem import VersionedFiles, digest_of
-from locus_plugin_timetravel import fork
 
 __all__ = ["FilesChanged", "Undone", "undo"]
 
@@ -93,7 +93,7 @@ async def undo(store: JournalStore, thread: str, files: VersionedFiles, *, keep:
                 (removed if plan.before is None else restored).append(path)
     finally:
         await store.release(claim)
-    made = await fork(store, thread, at=turns) if turns else None
+    made = await timetravel.fork(store, thread, at=turns) if turns else None
     if made is None or is_open:  # a run that was taken back must not be resumed
         for each in (*children, thread):
             await store.delete(each)
