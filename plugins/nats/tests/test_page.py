@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,9 +38,10 @@ def test_threads_move_to_a_server_and_a_killed_worker_is_followed_by_another(
     # So that the page need not wait for the lease of every day.
     (here / "locus.toml").write_text("[plugins.nats]\nlease = 1.0\n")
     vouch(here)
-    assert locus("submit", "Check the orders.", "--agent", "shop:agent", "--thread", "orders").status == 0
     serve, copy, one, two, watch = commands()
     with ExitStack() as stack:
+        stack.callback(sys.modules.pop, "shop", None)  # other tests have another program of that name
+        assert locus("submit", "Check the orders.", "--agent", "shop:agent", "--thread", "orders").status == 0
         begin = starter(stack, here, environment, warm_server)
         server = begin(serve.replace("4222", "0"), "server")
         stack.callback(server.send_signal, signal.SIGTERM)
