@@ -29,6 +29,12 @@ IS_QUICK = os.environ.get("LOCUS_PROOFS", "quick") == "quick"
 APPENDS = 30 if IS_QUICK else 300
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """The store has a thread and a loop of its own, so one loop around it is as good as the other."""
+    return "asyncio"
+
+
 def step(n: int) -> Body:
     return Outcome(run_id="run", step_id=StepId(0, "step", n), value=f"value {n}")
 
