@@ -44,6 +44,7 @@ def test_threads_move_to_a_server_and_a_killed_worker_is_followed_by_another(
         assert locus("submit", "Check the orders.", "--agent", "shop:agent", "--thread", "orders").status == 0
         begin = starter(stack, here, environment, warm_server)
         server = begin(serve.replace("4222", "0"), "server")
+        stack.callback(server.wait, PATIENCE)  # it ends the server that it has started
         stack.callback(server.send_signal, signal.SIGTERM)
         until(lambda: "Ctrl-C ends it" in said("server"), "a server")
         address = said("server").split()[0]
