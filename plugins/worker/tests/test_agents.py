@@ -10,11 +10,13 @@ import anyio
 import pytest
 
 from locus import Agent, ToolContext, tool
+from locus.core.directives import Suspended
 from locus.core.errors import ConfigError
 from locus.core.journal import Answered, Cancelled, Intent, Outcome, StepId, Transition
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.journal import JournalHost, JournalStore, MemoryStore, QueueStore, Signal
+from locus.plugin import hookimpl
 from locus_plugin_worker import Worker
 from locus_plugin_worker.agents import queue_of
 from locus_testkit import FakeClock, ScriptedModel, call
@@ -336,3 +338,35 @@ async def test_a_run_that_is_bound_to_a_version_is_run_by_that_version_alone() -
     await work(old, store)
 
     assert await text_of(store, thread) == "Done."
+
+
+async def test_a_worker_that_dies_between_the_release_and_the_end_of_its_offer_loses_no_sleep() -> None:
+    clock = FakeClock(datetime.now(UTC))
+    store, naps = MemoryStore(clock=clock, lease=30.0), list[datetime]()
+
+    class Naps:
+        @hookimpl
+        async def locus_think(self, state: AgentState, run: Any) -> AgentState:
+            if not naps:
+                naps.append(clock.now() + timedelta(hours=8))
+                raise Suspended(until=naps[0])
+            return await run.think(state)  # type: ignore[no-any-return]
+
+    agent = Agent(ScriptedModel("Awake."), hooks=[Naps()], name="shop", checkpointer=store, clock=clock)
+    thread = await agent.submit("Sleep.")
+    offer = await store.take(["shop"], "dying")
+    assert offer is not None
+    slept = await agent.resume(thread, max_attempts=5)
+    assert slept.not_before == naps[0]
+
+    # It died here: the thread is free, and only the offer is left.
+    assert (await store.threads())[0].holder is None
+    await work(agent, store)
+    assert (await store.depth("shop")).held == 1
+    clock.advance(31)
+    early = await work(agent, store)
+    assert [each.text[:12] for each in early.notices if each.kind == "back"] == ["sleeps until"]
+    assert (await store.depth("shop")).sleeping == 1
+    clock.advance(9 * 3600)
+    await work(agent, store)
+    assert await text_of(store, thread) == "Awake."
