@@ -104,8 +104,8 @@ async def measure(address: str, rounds: int) -> list[dict[str, str]]:
     shown = [
         (
             "an effect of an agent, to a plain activity",
-            f"{left * 1e3:.2f} ms",
-            f"{right * 1e3:.2f} ms",
+            f"{left:.2f} ms",
+            f"{right:.2f} ms",
             f"{right / left:.2f}",
             "1.5",
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import socket
@@ -17,8 +16,12 @@ from locus.core.errors import ConfigError
 
 __all__ = ["DevServer"]
 
-#: Seconds that the server may take to listen, and to end.
+#: Seconds that the server may take to begin, and to end.
 _PATIENCE, _ENDING = 60.0, 10.0
+
+
+#: What the server prints once all of its services have started.
+_READY = b"Temporal Server:"
 
 
 def _free_port() -> int:
@@ -38,7 +41,7 @@ class DevServer:
 
     Raises:
         ConfigError: the program is not installed.
-        TimeoutError: the server does not listen.
+        TimeoutError: the server is not ready in time.
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
@@ -58,9 +61,8 @@ class DevServer:
         command = [program, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
         command += ["--http-port", str(_free_port()), "--log-level", "error"]
         with log.open("wb") as out:
-            # A session of its own: Ctrl-C is for the program, which ends its server by itself.
             self._process = subprocess.Popen(  # noqa: S603  # its own program, with fixed arguments
-                command, stdout=out, stderr=out, env={"HOME": str(folder)}, start_new_session=True
+                command, stdout=out, stderr=out, env={"HOME": str(folder)}
             )
         try:
             self._wait(port, log)
@@ -75,10 +77,11 @@ class DevServer:
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:
                 raise ConfigError(f"temporal server start-dev ended: {log.read_text(errors='replace')[-500:]}")
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            # It listens before it answers, and says so when it does.
+            if _READY in log.read_bytes():
                 return
             time.sleep(0.05)
-        raise TimeoutError(f"temporal server start-dev does not listen on port {port} after {_PATIENCE:g} s; see {log}")
+        raise TimeoutError(f"temporal server start-dev is not ready on port {port} after {_PATIENCE:g} s; see {log}")
 
     def _stop(self) -> None:
         if self._process is not None:
