@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import anyio
 
+from locus.core.errors import StoreError
 from locus.core.journal import Intent, Outcome, Transition
 
 from .processes import LEASE, Process, charges, read_log, until
@@ -148,7 +149,11 @@ class Chaos:
     def find_damage(self) -> list[str]:
         """What is in the journals, or was done, that one worker without a fault would not have made."""
         found = [f"{what} ran {n} times" for what, n in charges(Path()).items() if n > 1]
-        for thread, (bodies, numbers) in anyio.run(_read, self._place, self.runs).items():
+        try:
+            journals = anyio.run(_read, self._place, self.runs)
+        except StoreError as e:  # nobody can go on with it
+            return [*found, str(e)]
+        for thread, (bodies, numbers) in journals.items():
             nodes = [str(b.node) for b in bodies if isinstance(b, Transition)]
             # The start, six turns of think and execute, the answer, the end: no worker has added one.
             if nodes != ["start", *["think", "execute"] * 6, "think", "terminate"]:
