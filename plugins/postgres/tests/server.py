@@ -65,12 +65,13 @@ class Server:
 
     Args:
         tls: whether it is one that can do that.
+        folder: where its data lies, and a log; None = in a folder of its own. One that has data is used as it is.
         options: of its configuration.
     """
 
-    def __init__(self, *, tls: bool = False, **options: str) -> None:
+    def __init__(self, *, tls: bool = False, folder: Path | None = None, **options: str) -> None:
         self.options = _OPTIONS | options
-        self.folder = Path(tempfile.mkdtemp(prefix="locus-postgres-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="locus-postgres-")) if folder is None else folder
         self.port = _free_port()
         self.pid = 0
         self._shell: subprocess.Popen[str] | None = None
@@ -87,11 +88,13 @@ class Server:
             except (PermissionError, RuntimeError):
                 package = installed.parent.name
                 self._programs = self.folder / package / "pginstall"
-                shutil.copytree(installed, self._programs)
+                shutil.copytree(installed, self._programs, dirs_exist_ok=True)
                 libraries = installed.parents[1] / f"{package}.libs"  # found from the programs by their place
                 if libraries.exists():
-                    shutil.copytree(libraries, self.folder / libraries.name)
+                    shutil.copytree(libraries, self.folder / libraries.name, dirs_exist_ok=True)
             self.own(self.folder)
+        if self.data.exists():
+            return
         secret = self.folder / "password"
         secret.write_text(PASSWORD, encoding="utf-8")
         secret.chmod(0o644)  # the folder keeps others out

@@ -38,24 +38,14 @@ def _read_log() -> Iterator[dict[str, Any]]:
     yield from (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
 
 
-async def _read(place: Place, threads: list[str]) -> dict[str, list[Any]]:
+async def _read(place: Place, threads: list[str], is_folded: bool = False) -> dict[str, list[Any]]:
     async with place.open_store() as store:
+        for thread in threads if is_folded else ():
+            await store.peek(thread)
         found = {thread: await store.read(thread) for thread in threads}
     for entries in found.values():
         assert [entry.n for entry in entries] == list(range(1, len(entries) + 1))
     return {thread: [entry.body for entry in entries] for thread, entries in found.items()}
-
-
-async def _find_unreadable(place: Place, threads: list[str]) -> list[str]:
-    found: list[str] = []
-    async with place.open_store() as store:
-        for thread in threads:
-            try:
-                await store.peek(thread)
-                await store.read(thread)
-            except StoreError as e:
-                found.append(str(e))
-    return found
 
 
 class WorkChaos:
@@ -88,11 +78,16 @@ class WorkChaos:
         self._random, self._iterations = random.Random(seed), iterations
         self._source = f"looping:{ {5: 'five', 20: 'twenty'}[iterations] }"
         self.deaths = 0
-        self.runs = [f"run-{n}" for n in range(runs)]
-        for run in self.runs:
-            done = locus("workflow", "start", self._source, "--id", run, "--checkpointer", place.checkpointer)
-            assert done.status == 0, done
+        self._locus = locus
+        self.runs: list[str] = []
+        self._start_runs(runs)
         self.workers = [self.begin() for _ in range(workers)]
+
+    def _start_runs(self, count: int) -> None:
+        for n in range(len(self.runs), len(self.runs) + count):
+            options = ("--id", f"run-{n}", "--checkpointer", self._place.checkpointer)
+            assert self._locus("workflow", "start", self._source, *options).status == 0
+            self.runs.append(f"run-{n}")
 
     def begin(self) -> Process:
         """Start a worker."""
@@ -116,7 +111,9 @@ class WorkChaos:
         return found
 
     def busy(self) -> Process:
-        """A worker amid an iteration."""
+        """A worker amid an iteration; where the runs have ended before the faults have, there are new ones."""
+        if self.have_ended():
+            self._start_runs(len(self.workers))
         found: list[Process] = until(lambda: [each for each in self.workers if self.amid(each)], "a busy worker")
         return self._random.choice(found)
 
@@ -153,9 +150,12 @@ class WorkChaos:
     def find_extra(self) -> list[str]:
         """The entries of which one may be, and more are; and threads that nobody can go on with."""
         steps = [f"{run}/look" for run in self.runs]
-        if found := anyio.run(_find_unreadable, self._place, steps):
-            return found
-        for thread, bodies in anyio.run(_read, self._place, steps).items():
+        found: list[str] = []
+        try:
+            journals = anyio.run(_read, self._place, steps, True)
+        except StoreError as e:  # nobody can go on with it
+            return [str(e)]
+        for thread, bodies in journals.items():
             kept = Counter(str(b.step_id) for b in bodies if isinstance(b, Outcome))
             kept |= Counter(b.detail.rpartition(".")[0] for b in bodies if isinstance(b, Transition) and b.detail)
             found += [f"{thread}: {step} is on record {n} times" for step, n in kept.items() if n > 1]
