@@ -59,7 +59,7 @@ async def numbers(store: PostgresStore) -> list[int]:
     return [e.body.step_id.ordinal for e in await store.read("t") if isinstance(e.body, Outcome)]
 
 
-async def test_full_disk_of_tables_is_told_and_the_claim_goes_on_when_there_is_room(
+async def test_full_disk_of_tables_is_an_error_and_the_claim_goes_on_when_there_is_room(
     server: Server, schema: str, folder: Path
 ) -> None:
     with memory(folder / "small", 4 * MB):
