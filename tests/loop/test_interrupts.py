@@ -405,10 +405,8 @@ async def test_a_body_gets_the_label_that_the_person_chose() -> None:
 
 async def edit_call(store: MemoryStore, thread_id: str, **arguments: Any) -> MemoryStore:
     """A copy of a thread, as an import makes one, in which the call of the model was edited."""
-    found = await store.peek(thread_id)
-    assert found is not None
     bodies_of_copy: list[Any] = []
-    for entry in found.entries:
+    for entry in await store.read(thread_id):
         form = entry_to_json(entry.body)
         text = json.dumps(form).replace(json.dumps({"a": 1}), json.dumps(arguments))
         bodies_of_copy.append(entry_from_json(json.loads(text)))
