@@ -23,5 +23,6 @@ plugin = Plugin(
     summary="Runs what is submitted to queues: `locus submit`, `worker`, `runs`, `queues`, `workers`.",
     provides={"commands": "locus_plugin_worker.commands.registration"},
     settings="locus_plugin_worker.settings:WorkerSettings",
+    harmless=("max_depth",),
     compat_paths={f"locus.worker:{name}": f"locus_plugin_worker.{home}:{name}" for name, home in _NAMES.items()},
 )

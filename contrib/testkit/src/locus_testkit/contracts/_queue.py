@@ -48,6 +48,8 @@ async def submit(
 async def take_offer(store: JournalStore, *queues: str, wait: float = 0.0) -> Offer:
     """The next offer, which there must be."""
     found = await queue_of(store).take(queues or ("q",), "w", wait)
+    if found is None:  # a handle may hear a moment later what another one has done
+        found = await queue_of(store).take(queues or ("q",), "w", 5.0)
     assert found is not None, f"nothing was offered from {queues or ('q',)}"
     return found
 
