@@ -159,8 +159,8 @@ class MemoryStore:
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add entries, all or none."""
         with self._lock:
-            thread = self._thread_of(claim)
-            if thread is None:
+            thread = self._threads.get(claim.thread_id)
+            if thread is None or thread.held is None or thread.held.token != claim.token:
                 return Appended.FENCED
             if bodies and (not thread.writers or thread.writers[-1][1] != claim.token):
                 thread.writers.append((thread.head + 1, claim.token))

@@ -108,11 +108,12 @@ async def enter_step(
     """
     if found is not None:
         policy = "keyed"  # the intent on record allows it
+    host, at, digest = run.host, entry.at, entry.digest
     if found is None and policy != "pure":
-        await run.host.intend(entry.at, policy, entry.digest, key=key)
+        await host.intend(at, policy, digest, key=key)
     else:
-        await run.host.flush()
-    return await run.host.effects.run(entry.at, body, policy, entry.digest)
+        await host.flush()
+    return await host.effects.run(at, body, policy, digest)
 
 
 async def ask_person(
@@ -292,7 +293,7 @@ async def run_together(
                 if slots is not None:
                     await slots.acquire()
                 # A task for each, so that each has a context of its own.
-                group.start_soon(run_one, body, slots)
+                group.start_soon(run_one, body, slots, name="locus step")
     except ExceptionGroup:
         # Nothing but the journal fails here, and it fails for all of them alike.
         if run.host.stop_error is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from attrs import define, field
+from attrs import define
 
+from locus.core import EMPTY
 from locus.core.journal import CHILD, STEP, Outcome, StepId
 from locus.core.messages import Message, Role
 from locus.models import ModelRequest
@@ -38,9 +39,10 @@ class TaskEntry(StepEntry):
 
     node: Node
     task: int
-    failed: list[int] = field(factory=list)
+    # Neither is a container of its own until there is something in it: most tasks of a hundred Sends have neither.
+    failed: tuple[int, ...] = ()
     # What steps of earlier attempts came to, by their names.
-    kept: dict[str, Any] = field(factory=dict)
+    kept: Mapping[str, Any] = EMPTY
 
 
 class NodeContext(StepContext, Generic[Deps]):
@@ -83,10 +85,11 @@ class NodeContext(StepContext, Generic[Deps]):
             fn: the effect; its result must have a JSON form.
             effect: ``"pure"``, ``"keyed"`` or ``"once"``.
         """
-        kept = self._entry.kept
-        if self.attempt and name in kept:
-            return kept[name]
-        kept[name] = value = await StepContext.step(self, name, fn, effect=effect)
+        entry = self._entry
+        if entry.attempt and name in entry.kept:
+            return entry.kept[name]
+        value = await StepContext.step(self, name, fn, effect=effect)
+        entry.kept = {**entry.kept, name: value}
         return value
 
     async def run_child(
@@ -108,7 +111,7 @@ class NodeContext(StepContext, Generic[Deps]):
         given = prompt if inner is agent else agent.to_prompt(prompt)
         result = await StepContext.run_child(self, inner, given, budget=budget, without_guards=without_guards)
         if result.failed and not result.is_open:
-            self._entry.failed.append(number)
+            self._entry.failed += (number,)
         return result if inner is agent else agent.to_result(result)
 
     async def call_model(

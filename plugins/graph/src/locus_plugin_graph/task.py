@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from locus.core import EMPTY, FrozenDict, freeze
+from locus.core import EMPTY, FrozenDict
 from locus.core.errors import BudgetExceeded, OutcomeUnknown
 from locus.core.events import Ending
 from locus.core.journal import Intent, Outcome
@@ -94,7 +94,9 @@ class TaskRun:
             found = host.find_step(entry.at, entry.digest)
             if type(found) is Outcome:
                 if found.error is None:
-                    await self._take(found.value, replayed=True)
+                    self._take(found.value)
+                    if run.has_listener(NodeCompleteEvent):
+                        await self._tell(found.value, replayed=True)
                     return
                 if self._has_met_limit(found.value):
                     return
@@ -160,7 +162,9 @@ class TaskRun:
             key = f"{run.run_id}/{entry.step_id.iteration}/{entry.task}:{node.name}"
             arguments = (values, NodeContext(entry, run, key))
         limit = node.timeout if run.deadline is None else time_limit(node.timeout, run.deadline)
-        if limit is None:
+        if limit is None and node.is_async:
+            made = await node.run(*arguments)
+        elif limit is None:
             made = await self._call(arguments)
         else:
             with anyio.move_on_after(limit) as scope:
@@ -175,13 +179,14 @@ class TaskRun:
         if node.writes is not None and not update.keys() <= set(node.writes):
             extra = ", ".join(map(repr, sorted(update.keys() - set(node.writes))))
             raise NodeError(node.name, f"wrote {extra}, and declares writes={node.writes!r}")
+        if not goto and entry.read is CLEAN:
+            return FrozenDict(update=update)
         record: dict[str, Any] = {"update": update}
         if goto:
             record["goto"] = goto
         if entry.read is not CLEAN:
             record["label"] = (entry.read.reads, tuple(sorted(entry.read.sources)))
-        kept: FrozenDict[str, Any] = freeze(record)
-        return kept
+        return FrozenDict(record)
 
     async def _call(self, arguments: tuple[Any, ...]) -> Any:
         node = self.entry.node
@@ -193,26 +198,29 @@ class TaskRun:
 
     async def _settle(self, value: FrozenDict[str, Any]) -> None:
         entry, run = self.entry, self._run
-        is_alone = self.is_alone and not run.has_listener(NodeCompleteEvent)
-        await run.host.settle(entry.at, value, entry.digest, when="next" if is_alone else "now")
-        await self._take(value)
+        is_heard = run.has_listener(NodeCompleteEvent)
+        waits = self.is_alone and not is_heard  # for the transition, which follows at once
+        await run.host.settle(entry.at, value, entry.digest, when="next" if waits else "now")
+        self._take(value)
+        if is_heard:
+            await self._tell(value)
 
-    async def _take(self, value: FrozenDict[str, Any], *, replayed: bool = False) -> None:
-        entry, run = self.entry, self._run
+    def _take(self, value: FrozenDict[str, Any]) -> None:
         self.result = value
         if "label" in value:
             reads, sources = value["label"]
             self.label = Label(reads, frozenset(sources))
-        if run.has_listener(NodeCompleteEvent):
-            update = value["update"]
-            event = NodeCompleteEvent(node=entry.node.name, task=entry.task, update=update, replayed=replayed)
-            await run.emit(event)
+
+    async def _tell(self, value: FrozenDict[str, Any], *, replayed: bool = False) -> None:
+        entry, update = self.entry, value["update"]
+        event = NodeCompleteEvent(node=entry.node.name, task=entry.task, update=update, replayed=replayed)
+        await self._run.emit(event)
 
     async def _fail(self, error: BaseException, *, is_last: bool) -> bool:
         """Record that an attempt failed; whether there is another one now."""
         entry, run, text = self.entry, self._run, f"{type(error).__name__}: {error}"
         self.limit = self._find_limit(error)
-        value: Any = tuple(entry.failed)
+        value: Any = entry.failed
         if self.limit is not None:
             value = FrozenDict(failed=value, limit=self.limit.reason)
         await run.host.settle(entry.at, value, entry.digest, text)
@@ -251,7 +259,7 @@ class TaskRun:
     def _has_met_limit(self, record: Any) -> bool:
         """Whether an attempt on record was ended by a limit of the run: then it is not entered again."""
         limit = record.get("limit", "") if isinstance(record, Mapping) else ""
-        self.entry.failed = list((record["failed"] if limit else record) or ())  # of all attempts so far
+        self.entry.failed = tuple((record["failed"] if limit else record) or ())  # of all attempts so far
         if limit:
             self._is_over_budget()
             self.limit = self._take_stop() or Ending.from_others(limit)
