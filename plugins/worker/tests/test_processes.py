@@ -125,9 +125,11 @@ def test_a_worker_that_was_frozen_past_its_lease_writes_nothing_when_it_thaws(
     frozen.signal(signal.SIGCONT)
     until(lambda: all(ends(thread) for thread in runs), "the end of all runs")
 
-    # A seed that proves nothing would have none.
-    fenced = [each for each in frozen.lines if each["kind"] == "back" and "another worker" in each["text"]]
-    assert fenced, frozen.lines
+    # Without a refused write this would prove nothing. The worker says so a moment after the other one's end.
+    until(
+        lambda: [each for each in tuple(frozen.lines) if each["kind"] == "back" and "another worker" in each["text"]],
+        "a refused write",
+    )
     assert twice(here) == Counter()
     assert [ends(thread) for thread in runs] == [["NoToolCalls"]] * 2
 
