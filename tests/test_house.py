@@ -218,6 +218,13 @@ def test_nothing_is_imported_inside_a_function() -> None:
     assert nested == set()
 
 
+def test_no_script_has_the_name_of_a_standard_module() -> None:
+    """A script's folder is searched first: beside a `queue.py`, every other script imports that one."""
+    scripts = (path for path in tree() if path.is_relative_to(ROOT / "contrib" / "bench"))
+
+    assert [shown(path) for path in scripts if path.stem in sys.stdlib_module_names] == []
+
+
 def test_values_import_only_attrs_cattrs_and_the_standard_library() -> None:
     allowed = sys.stdlib_module_names | {"attr", "attrs", "cattrs", "re2"}
     foreign = {

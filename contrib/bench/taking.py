@@ -1,6 +1,6 @@
 """What queues cost: with much in them, and for runs that yield after each iteration.
 
-`python -m contrib.bench.queue` at the top of a checkout needs the kernel, the test kit and the plugins sqlite and
+`python -m contrib.bench.taking` at the top of a checkout needs the kernel, the test kit and the plugins sqlite and
 workflow. What is compared takes turns, so that a busy machine slows both; what is printed are medians.
 """
 
