@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from locus_plugin_nats import NatsStore
 from locus_plugin_nats.session import Session
 
-__all__ = ["expire_lease", "set_ahead"]
+__all__ = ["expire_lease", "set_ahead", "set_patience"]
 
 
 async def expire_lease(store: NatsStore) -> None:
@@ -21,3 +23,12 @@ async def set_ahead(store: NatsStore, microseconds: int) -> None:
 
     if not store._closed:
         await store._do(work)
+
+
+async def set_patience(store: NatsStore, seconds: float) -> None:
+    """Have a store wait so long for its server from now on."""
+
+    async def work(session: Session) -> None:
+        session.settings = evolve(session.settings, patience=seconds)
+
+    await store._do(work)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
+import anyio
 import pytest
 
+from locus import Agent, tool
+from locus.core.errors import Fenced
 from locus.core.journal import Body, Outcome, StepId
 from locus.journal import Appended
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore
+from locus_testkit import ScriptedModel, call, never
 
 from .proxy import Loss, Proxy
-from .streams import expire_lease
+from .streams import expire_lease, set_patience
 
 pytestmark = pytest.mark.anyio
 
@@ -75,3 +81,53 @@ async def test_stored_append_of_a_claim_that_was_lost_meanwhile_is_reported_as_s
         assert [entry.body for entry in fresh.entries] == [step(1)]
         assert await here.append(stale, [step(2)]) is Appended.FENCED
         assert len(await there.read("t")) == 1
+
+
+async def test_claim_whose_write_was_not_answered_is_over_at_once(
+    own_server: DevServer, settings: NatsSettings
+) -> None:
+    """Its holder hears of it, it writes nothing more, and the thread is free when the server is back."""
+    async with NatsStore(own_server.url, settings) as store:
+        claim = await store.claim("t", "w")
+        await set_patience(store, 0.2)
+        with frozen(own_server):
+            assert await store.append(claim, [step(1)]) is Appended.UNKNOWN
+            assert claim.watch.is_lost
+        await set_patience(store, 30)
+        assert not await store.renew(claim)
+        assert await store.append(claim, [step(2)]) is Appended.FENCED
+        fresh = await store.claim("t", "another")
+        assert [entry.body for entry in fresh.entries] in ([], [step(1)])
+
+
+async def test_run_is_cancelled_while_its_model_answers_when_a_write_was_not_answered(
+    own_server: DevServer, settings: NatsSettings
+) -> None:
+    """The write was under way beside the call, whose answer could not be recorded."""
+    async with NatsStore(own_server.url, settings) as store:
+        frost = ExitStack()
+
+        @tool(effect="pure")
+        async def freeze() -> str:
+            """Have the server answer nothing from now on."""
+            await set_patience(store, 0.2)
+            frost.enter_context(frozen(own_server))
+            return "frozen"
+
+        model = ScriptedModel(call("freeze"), never)
+        agent = Agent(model, tools=[freeze], checkpointer=store)
+        with frost, anyio.fail_after(60), pytest.raises(Fenced):
+            await agent.run("Go.", thread_id="t")
+        assert len(model.requests) == 2
+        await set_patience(store, 30)
+
+
+@contextmanager
+def frozen(server: DevServer) -> Iterator[None]:
+    """A server that takes what it is sent, and answers nothing."""
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)

@@ -174,7 +174,8 @@ async def release(session: Session, made: Claim, not_before: datetime | None) ->
 async def renew(session: Session, made: Claim) -> bool:
     """Whether a claim is still valid; the lease is renewed."""
     tip = await session.tip(key_of(made.thread_id), made.thread_id)
-    is_valid = tip is not None and tip.head.token == made.token != "" and bool(tip.head.worker)
+    is_ours = tip is not None and tip.head.token == made.token != "" and bool(tip.head.worker)
+    is_valid = is_ours and made.token not in session.owed
     if not is_valid:
         session.lose(made.token)
     elif made.token in session.held:

@@ -243,8 +243,12 @@ class Session:
     async def find(self, thread_id: str, token: str) -> Held | None:
         """What is known of a claim, whichever store made it; None when it is over."""
         held = self.held.get(token)
-        if held is not None or not token:
+        if held is not None or not token or token in self.owed:
             return held
+        return await self._look_up(thread_id, token)
+
+    async def _look_up(self, thread_id: str, token: str) -> Held | None:
+        """What the server knows of a claim; None when it is over."""
         key = key_of(thread_id)
         found = await self.tip(key, thread_id)
         if found is None or found.head.token != token or not found.head.worker:
@@ -327,8 +331,10 @@ class Session:
         try:
             seq = await self.commit(held.key, kind, held.seq, head, body)
         except Unresolved:
-            if self.held.pop(head.token, None) is not None:
+            if head.token in self.held:
+                # Nothing more is written under this claim, so what its run still does would be lost.
                 self.owed[head.token] = (head.id, head.not_before)
+                self.lose(head.token)
             raise
         if seq is None:
             self.lose(head.token)
@@ -339,7 +345,7 @@ class Session:
         return True
 
     def lose(self, token: str) -> None:
-        """A claim is over, because another one was made."""
+        """A claim is over: another one was made, or the fate of a write is not known. Its run hears of it at once."""
         held = self.held.pop(token, None)
         if held is not None:
             held.watch.lose()
@@ -384,7 +390,7 @@ class Session:
         for token, (thread_id, not_before) in tuple(self.owed.items()):
             key = key_of(thread_id)
             async with self.order(key):
-                found = await self.find(thread_id, token)
+                found = await self._look_up(thread_id, token)
                 if found is not None:
                     head = found.head.next(worker="", holder="", host="", pid=0, since=0, not_before=not_before)
                     await self.advance(found, "r", head)
