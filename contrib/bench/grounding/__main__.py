@@ -4,7 +4,8 @@
     python -m contrib.bench.grounding --model llamacpp:qwen2.5-coder-1.5b --answers /tmp/answers.json
 
 The first needs no model. The second asks one, about each claim that the rules leave open, and keeps its answers in a
-file, so that a run that was interrupted goes on; `--alone` also asks it about every claim, without rules.
+file, so that a run that was interrupted goes on; `--alone` also asks it about every claim, without rules, and
+`--together 5` about five of the open claims a call, with the evidence of all five.
 """
 
 from __future__ import annotations
@@ -94,6 +95,37 @@ def by_model(settings: GroundingSettings, model: Kept) -> Says:
     return said
 
 
+async def by_rules_and_batches(pairs: Iterable[Pair], size: int, model: Kept) -> dict[Pair, bool]:
+    """What the rules say, and of the claims that they leave open, what a model says of some of one language a call."""
+    said: dict[Pair, bool] = {}
+    left: dict[str, list[Pair]] = {}
+    rules, judge = (
+        GroundingEvaluator(GroundingSettings(judge="both")),
+        GroundingEvaluator(GroundingSettings(judge="model")),
+    )
+    for pair in pairs:
+        questions: list[ModelRequest] = []
+
+        async def ask(request: ModelRequest, asked: list[ModelRequest] = questions) -> ModelResponse:
+            asked.append(request)
+            return ModelResponse(message=Message(Role.ASSISTANT, "no"))
+
+        result = await rules.evaluate_with_llm(claims=[pair.claim], evidence=[pair.evidence], model=ask)
+        said[pair] = not result.ungrounded_claims
+        if questions:
+            left.setdefault(pair.language, []).append(pair)
+    for every in left.values():
+        for start in range(0, len(every), size):
+            some = every[start : start + size]
+            claims, evidence = [pair.claim for pair in some], [pair.evidence for pair in some]
+            try:
+                result = await judge.evaluate_with_llm(claims=claims, evidence=evidence, model=model)
+            except BadVerdict:
+                continue  # it confirms nothing
+            said |= {pair: pair.claim not in result.ungrounded_claims for pair in some}
+    return said
+
+
 HEAD = "| set | by | of | pairs | accuracy | precision | recall | denials taken for grounded |\n" + "|---" * 8 + "|"
 
 
@@ -143,13 +175,20 @@ async def measure(chosen: argparse.Namespace) -> None:
     """Judge the chosen sets."""
     judges: dict[str, Says] = {"never": by_nobody, "rules": by_rules}
     if chosen.model:
-        engine = make(chosen.model.removeprefix("llamacpp:"), LlamaCppSettings(threads=2, max_tokens=16))
+        engine = make(
+            chosen.model.removeprefix("llamacpp:"),
+            LlamaCppSettings(threads=2, max_tokens=16 * max(1, chosen.together or 1)),
+        )
         model = Kept.at(engine, chosen.answers)
         judges["rules and judge"] = by_model(GroundingSettings(judge="both"), model)
         if chosen.alone:
             judges["judge"] = by_model(GroundingSettings(judge="model"), model)
     print(HEAD)
     for name in chosen.set or SETS:
+        if chosen.model and chosen.together:
+            said = await by_rules_and_batches(read(name), chosen.together, model)
+            judged = [Judged(pair, grounded) for pair, grounded in said.items()]
+            show(name, f"rules and judge, {chosen.together} a call", judged, phenomena=False, mistakes=False)
         for title, says in judges.items():
             judged = [Judged(pair, await says(pair)) for pair in read(name)]
             show(name, title, judged, phenomena=chosen.phenomena, mistakes=chosen.mistakes)
@@ -162,6 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", metavar="llamacpp:NAME", help="also rules and this model")
     parser.add_argument("--answers", type=Path, default=Path("answers.json"), help="where the model's answers are kept")
     parser.add_argument("--alone", action="store_true", help="also the model without rules")
+    parser.add_argument("--together", type=int, metavar="N", help="also rules and the model, N open claims a call")
     parser.add_argument("--phenomena", action="store_true", help="also a row for each phenomenon")
     parser.add_argument("--mistakes", action="store_true", help="also the development pairs that are misjudged")
     anyio.run(measure, parser.parse_args(arguments))
