@@ -14,9 +14,11 @@ from locus.core.errors import ConfigError
 from locus.files import MAX_MATCHES, MAX_PAGE_CHARS, BackendError, BackendProtocol, FileStore, virtual_path
 from locus.plugin import Lazy
 from locus.tools import Tool, ToolOptions, call_in_thread, tool
+from locus_kit.pdf import is_pdf
 from locus_plugin_filesystem.images import MAX_IMAGE_BYTES, show_image
 from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
 from locus_plugin_filesystem.pages import as_json, cut_page, show_listing
+from locus_plugin_filesystem.pdfs import MAX_PDF_BYTES, show_pdf
 from locus_plugin_filesystem.permissions import Rules
 from locus_plugin_filesystem.text import MAX_FILE_BYTES, encode
 
@@ -185,7 +187,9 @@ class _Tools:
         try:
             page = await _value(self._backend.read(path, offset=offset, limit=more))
         except BackendError as e:
-            start = await self._read_start(path) if e.code == "not_text" else b""
+            start = await self._read_start(path, MAX_IMAGE_BYTES + 1) if e.code == "not_text" else b""
+            if is_pdf(start):
+                return await self._read_pdf(path, start, max(offset, 0), limit)
             image = show_image(path, start, is_wanted=self._images)
             if image is None:
                 raise
@@ -194,10 +198,17 @@ class _Tools:
         await self._emit(signals.EV_DEEPAGENT_FS_READ, path, page)
         return cut_page(page, max(offset, 0), limit)
 
-    async def _read_start(self, path: str) -> bytes:
+    async def _read_pdf(self, path: str, data: bytes, offset: int, limit: int) -> str:
+        if len(data) > MAX_IMAGE_BYTES:
+            data = await self._read_start(path, MAX_PDF_BYTES + 1)
+        page = await show_pdf(path, data, offset, limit, is_async=self._is_async)
+        await self._emit(signals.EV_DEEPAGENT_FS_READ, path, page)
+        return page
+
+    async def _read_start(self, path: str, size: int) -> bytes:
         """The first bytes of a file; none where the backend gives lines alone."""
         read = getattr(self._backend, "read_start", None)
-        return b"" if read is None else await _value(read(path, MAX_IMAGE_BYTES + 1))
+        return b"" if read is None else await _value(read(path, size))
 
     async def ls(self, path: str = "/", recursive: bool = False) -> str:  # noqa: FBT001, FBT002
         """List a directory, as JSON: path, is_dir, size and modified_at of each entry.

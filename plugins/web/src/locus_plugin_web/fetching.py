@@ -12,6 +12,7 @@ import httpx2
 from attrs import field, frozen
 
 from locus_kit.invisible import escape_invisible, remove_invisible
+from locus_kit.pdf import PdfBounds, PdfError, PdfMissing, is_pdf, read_pdf
 from locus_plugin_web.addresses import AddressGuard, Resolve, Target
 from locus_plugin_web.bodies import read_at_most
 from locus_plugin_web.charsets import decode_body
@@ -30,8 +31,14 @@ _REDIRECTS = 5
 _FREE = 1_000_000
 #: Seconds to make a connection.
 _CONNECT = 8.0
-_ACCEPT = "text/html, application/xhtml+xml, text/markdown, text/plain, application/json;q=0.9, text/*;q=0.5"
+_ACCEPT = (
+    "text/html, application/xhtml+xml, text/markdown, text/plain, application/json;q=0.9, application/pdf;q=0.8, "
+    "text/*;q=0.5"
+)
 _HTML = frozenset(("text/html", "application/xhtml+xml"))
+_PDF = "application/pdf"
+#: The part of the time for a page that reading a PDF may take.
+_PDF_SHARE = 0.5
 _PLAIN = frozenset(("application/json", "application/xml", "application/rss+xml", "application/atom+xml"))
 _SHOWN = 200
 
@@ -111,8 +118,10 @@ class Fetcher:
         try:
             with anyio.fail_after(self.settings.timeout):
                 body = await self._follow(url, visit)
-                make = partial(_read, body)
-                page = await anyio.to_thread.run_sync(make, abandon_on_cancel=True)
+                if body.media_type == _PDF or (not body.media_type and is_pdf(body.data)):
+                    page = await self._read_pdf(body)
+                else:
+                    page = await anyio.to_thread.run_sync(partial(_read, body), abandon_on_cancel=True)
         except TimeoutError:
             raise FetchFailed(f"the page took longer than {self.settings.timeout:g} seconds") from None
         while len(visit.pages) >= self.remembered:
@@ -132,6 +141,16 @@ class Fetcher:
                 return found
             url = found
         raise FetchFailed(f"the page was redirected more than {_REDIRECTS} times")
+
+    async def _read_pdf(self, body: _Body) -> Page:
+        bounds = PdfBounds(seconds=self.settings.timeout * _PDF_SHARE)
+        try:
+            found = await read_pdf(body.data, "locus-plugin-web", bounds)
+        except PdfMissing as e:
+            raise FetchRefused(f"the page cannot be read: {e}") from None
+        except PdfError as e:
+            raise FetchFailed(f"the page is a PDF that cannot be read: {e}") from None
+        return Page(url=str(body.target.url), title=found.title, text=found.text, is_whole=not found.stopped)
 
     async def _robots(self, target: Target, visit: Visit) -> Robots:
         known = visit.robots.get(target.origin)
@@ -206,10 +225,8 @@ def _type_of(response: httpx2.Response) -> tuple[str, str | None]:
 
 
 def _check_type(media_type: str) -> None:
-    is_text = (
-        media_type.startswith("text/") or media_type in _HTML or media_type in _PLAIN or media_type.endswith("+json")
-    )
-    if media_type and not is_text:
+    named = (*_HTML, *_PLAIN, _PDF, "")
+    if not (media_type in named or media_type.startswith("text/") or media_type.endswith("+json")):
         raise FetchRefused(f"expected a page of text, got the type {_show(media_type)}")
 
 
