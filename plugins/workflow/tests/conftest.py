@@ -32,6 +32,12 @@ def publish(ctx):
 wf.agent_loop("look", look).with_max_iterations(5)
 wf.step("publish", publish, depends_on="look")
 built = wf.build()
+
+async def rest(ctx):
+    await ctx.sleep(3_600)
+
+naps = Workflow("naps")
+naps.step("rest", rest).with_retry(2)
 wrong = Workflow("wrong")
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,14 @@ def test_mistake_is_named(locus: Locus, store: tuple[str, str], arguments: tuple
     assert done.status in (1, 2)
     assert wanted in done.err
     assert "Traceback" not in done.err
+
+
+def test_step_that_sleeps_is_shown_with_its_time(locus: Locus, store: tuple[str, str]) -> None:
+    locus("workflow", "start", "shop:naps", "--id", "r", *store)
+    locus("workflow", "work", "shop:naps", "--until-idle", *store)
+
+    (shown,) = [json.loads(locus("workflow", "show", "r", "--json", *store).out)]
+    due = datetime.fromisoformat(shown["steps"]["rest"]["not_before"])
+    assert (shown["status"], shown["steps"]["rest"]["status"]) == ("running", "running")
+    text = locus("workflow", "show", "r", *store).out
+    assert f"  rest: sleeps until {due.astimezone():%Y-%m-%d %H:%M:%S}" in text

@@ -419,47 +419,6 @@ async def test_steps_with_the_same_name_are_different_steps() -> None:
     assert (await end_of(handler)).output == (0, 1, 2)
 
 
-async def test_long_sleep_gives_the_step_back_and_is_slept_once() -> None:
-    clock = FakeClock()
-    store, entered = MemoryStore(clock=clock), list[int]()
-
-    async def handler(ctx: Any) -> Any:
-        entered.append(ctx.attempt)
-        await ctx.sleep(3_600)
-        return ctx.complete()
-
-    definition = loop(handler)
-    run = await start(store, definition)
-    for seconds in (0, 1_800, 1_799):
-        clock.advance(seconds)
-        await Worker(store, definition, clock=clock).run(until_idle=True)
-        assert (await show(store, run)).status == "running"
-    assert entered == [0]
-    clock.advance(1)
-    await Worker(store, definition, clock=clock).run(until_idle=True)
-
-    assert (await show(store, run)).status == "completed"
-    assert entered == [0, 0]
-
-
-async def test_long_sleep_of_a_plain_function_gives_its_thread_back() -> None:
-    clock = FakeClock()
-    store = MemoryStore(clock=clock)
-
-    def handler(ctx: Any) -> Any:
-        ctx.sleep(60)
-        return ctx.complete()
-
-    definition = loop(handler)
-    run = await start(store, definition)
-    await Worker(store, definition, clock=clock).run(until_idle=True)
-    assert (await show(store, run)).steps["s"].status == "running"
-    clock.advance(60)
-    await Worker(store, definition, clock=clock).run(until_idle=True)
-
-    assert (await show(store, run)).status == "completed"
-
-
 async def test_recorded_failure_of_a_step_is_raised_again_in_the_same_attempt() -> None:
     seen: list[str] = []
     clock = FakeClock()

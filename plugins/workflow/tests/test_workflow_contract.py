@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,10 +13,10 @@ import anyio
 import pytest
 from attrs import evolve
 
-from locus.core.journal import Body, Outcome
+from locus.core.journal import Body, Outcome, StepId
 from locus.journal import Appended, Claim, MemoryStore, Offer, QueueStore
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_workflow import RetryPolicy, StepState, iteration, machine
+from locus_plugin_workflow import RetryPolicy, StepState, TaskContext, iteration, machine
 from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.runs import Runs
 from locus_testkit import WorkflowContract
@@ -133,6 +134,14 @@ def leave_the_run(patch: Patch) -> None:
     patch.setattr(Runs, "reopen", reopen)
 
 
+def begin_sleeps_anew(patch: Patch) -> None:
+    def step_id(self: Any, node: str, name: str = "") -> StepId:
+        return StepId(self.iteration, node, next(numbers), 0, name)
+
+    numbers = count()
+    patch.setattr(TaskContext, "_step_id", step_id)
+
+
 def keep(patch: Patch) -> None:
     """Nothing is changed but the store."""
 
@@ -149,6 +158,7 @@ BROKEN: list[tuple[Callable[[Patch], None], type[MemoryStore], str]] = [
     (count_from_one, MemoryStore, "test_row_94_bound_is_exact_wherever_a_worker_dies"),
     (keep, AcksFirst, "test_row_94_bound_is_exact_wherever_a_worker_dies"),
     (keep, ForgetsCheckpoints, "test_row_95_checkpoint_is_found_wherever_a_worker_dies"),
+    (begin_sleeps_anew, MemoryStore, "test_sleep_is_slept_once_wherever_a_worker_dies"),
     (keep, AcksFirst, "test_graph_of_steps_ends_the_same_wherever_a_worker_dies"),
 ]
 

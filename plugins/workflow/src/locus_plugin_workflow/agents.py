@@ -15,7 +15,8 @@ from locus import Agent, AgentResult, Run
 from locus.core import encode_data, freeze
 from locus.core.errors import ConfigError, NothingToResume, RunFailed
 from locus.core.termination import MaxIterations, TerminationCondition, TimeLimit
-from locus_plugin_workflow.context import Suspended, TaskContext
+from locus_plugin_workflow.context import TaskContext
+from locus_plugin_workflow.sleeping import Suspended
 from locus_plugin_workflow.verdicts import Verdict
 
 __all__ = ["agent_thread", "handler_of"]

@@ -17,39 +17,33 @@ import anyio.to_thread
 
 from locus.core import thaw
 from locus.core.journal import STEP, Outcome, Policy, StepId
-from locus_plugin_workflow.definition import StepDef
+from locus_plugin_workflow.definition import Duration, StepDef, seconds_of
 from locus_plugin_workflow.errors import ConflictingVerdicts, WorkflowError
 from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.payload import TaskPayload
-from locus_plugin_workflow.records import StepRecord
+from locus_plugin_workflow.records import SLEPT, StepRecord
+from locus_plugin_workflow.sleeping import SHORT_SLEEP, Sleeps
 from locus_plugin_workflow.verdicts import Complete, Continue, Fail, Verdict
 
-__all__ = ["Suspended", "SyncTaskContext", "TaskContext"]
+__all__ = ["SyncTaskContext", "TaskContext"]
 
 _Said = TypeVar("_Said", Continue, Complete, Fail)
-
-#: Seconds up to which a sleep keeps its worker; a longer one gives the step back until then.
-SHORT_SLEEP = 5.0
-
-
-class Suspended(BaseException):
-    """A handler is left because its step sleeps. It is entered again from its top, when it is time.
-
-    Args:
-        until: when.
-    """
-
-    def __init__(self, until: datetime) -> None:
-        self.until = until
-        super().__init__(f"until {until.isoformat()}")
 
 
 class _Context:
     """What both contexts have: everything that needs no waiting."""
 
-    def __init__(self, payload: TaskPayload, journal: StepJournal, emit: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        payload: TaskPayload,
+        journal: StepJournal,
+        emit: Callable[[Any], None],
+        short_sleep: float = SHORT_SLEEP,
+    ) -> None:
         self._payload, self._journal, self._emit = payload, journal, emit
-        self._used: Counter[str] = Counter()
+        self._used: Counter[tuple[StepId | None, str, str]] = Counter()
+        self._asleep: set[tuple[StepId | None, str]] = set()
+        self.sleeps = Sleeps(journal.host.effects.now, short_sleep)
         #: How the iteration ends, as far as the handler has said so.
         self.verdict: Verdict | None = None
         self._is_over = False
@@ -137,6 +131,7 @@ class _Context:
                 f"step {self._payload.step!r}, iteration {self._payload.iteration} is over for this handler: its time "
                 "was up, or another worker has the step; nothing was written"
             )
+        self.sleeps.check()
 
     async def _load(self) -> Any:
         self._check()
@@ -146,10 +141,18 @@ class _Context:
         self._check()
         await self._journal.save_checkpoint(data)
 
-    async def _run_step(self, name: str, fn: Callable[[], Awaitable[Any]], effect: Policy) -> Any:
-        self._check()
-        step_id = StepId(self._payload.iteration, STEP, self._used[name], 0, name)
-        self._used[name] += 1
+    def _step_id(self, node: str, name: str = "") -> StepId:
+        """The id of the next step of a name, in the body of the step that it is called from, if there is one.
+
+        A step whose result is on record is not entered: what it did inside must not count for what comes behind it.
+        """
+        around = self.sleeps.around
+        parent = around[-1].step_id if around else None
+        ordinal = self._used[parent, node, name]
+        self._used[parent, node, name] += 1
+        return StepId(self._payload.iteration, node, ordinal, 0, name, parent)
+
+    async def _run_step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], effect: Policy) -> Any:
         host = self._journal.host
         # What has failed in an attempt before this one is tried again; what had succeeded is not.
         while step_id.attempt < self._payload.attempt:
@@ -157,21 +160,39 @@ class _Context:
             if not isinstance(found, Outcome) or found.error is None:
                 break
             step_id = step_id.at_attempt(step_id.attempt + 1)
-        return thaw(await host.step(step_id, fn, effect))
+        with self.sleeps.undertake(step_id, effect):
+            return thaw(await host.step(step_id, fn, effect))
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _step(self, name: str, fn: Callable[[], Awaitable[Any]], effect: Policy) -> Any:
         self._check()
-        effects = self._journal.host.effects
+        return await self._run_step(self._step_id(STEP, name), fn, effect)
+
+    async def _sleep(self, duration: Duration, name: str) -> None:
+        self._check()
+        seconds = seconds_of("sleep", duration)
+        once = next((each for each in self.sleeps.around if each.policy == "once"), None)
+        if seconds > self.sleeps.short and once is not None:
+            raise WorkflowError(
+                f"step {once.step_id.name!r} may happen once only, so it is not entered again after a sleep of "
+                f"{seconds:g} s; sleep before it or behind it, or have it `effect='keyed'` and its effects in steps"
+            )
+        now = self._journal.host.effects.now
 
         async def wake() -> datetime:
-            return effects.now() + timedelta(seconds=seconds)
+            return now() + timedelta(seconds=seconds)
 
-        until: datetime = await self._run_step("sleep", wake, "pure")
-        left = (until - effects.now()).total_seconds()
-        if left > SHORT_SLEEP:
-            raise Suspended(until)
-        if left > 0:
-            await anyio.sleep(left)
+        step_id = self._step_id(SLEPT, name)
+        same = (step_id.parent, name)
+        if same in self._asleep:
+            raise WorkflowError(
+                "two sleeps at the same time would be told apart by the order in which they are called; give each of "
+                "them a name: sleep(..., name=...)"
+            )
+        self._asleep.add(same)
+        try:
+            await self.sleeps.sleep(step_id, await self._run_step(step_id, wake, "pure"))
+        finally:
+            self._asleep.remove(same)
 
     Input = input  # noqa: A003  the method above
     Continue = continue_
@@ -209,14 +230,24 @@ class TaskContext(_Context):
             OutcomeUnknown: it is ``"once"``, and its worker died in it.
             StepFailed: it is recorded that it raised.
         """
-        return await self._run_step(name, fn, effect)
+        return await self._step(name, fn, effect)
 
-    async def sleep(self, seconds: float) -> None:
+    async def sleep(self, duration: Duration, *, name: str = "") -> None:
         """Wait, from when this was asked first: a sleep that is over is not slept again.
 
-        One of more than 5 seconds gives the step back; its handler is entered again from its top when it is time.
+        A long one, of more than 5 seconds, gives the step back, once the steps beside it have ended: the handler is
+        left by a `BaseException`, and entered again from its top when it is time. What is on record is not done again;
+        what else the handler did is.
+
+        Args:
+            duration: seconds, or a timedelta.
+            name: what it is called; sleeps in tasks beside one another need names.
+
+        Raises:
+            ConfigError: it cannot be one, such as a negative number or a text.
+            WorkflowError: a long one inside of a step that may happen once only, or two at the same time with one name.
         """
-        await self._sleep(seconds)
+        await self._sleep(duration, name)
 
     LoadCheckpoint = load_checkpoint
     Checkpoint = checkpoint
@@ -239,11 +270,11 @@ class SyncTaskContext(_Context):
         async def run() -> Any:
             return await anyio.to_thread.run_sync(fn)
 
-        return anyio.from_thread.run(self._run_step, name, run, effect)
+        return anyio.from_thread.run(self._step, name, run, effect)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, duration: Duration, *, name: str = "") -> None:
         """See `TaskContext.sleep`."""
-        anyio.from_thread.run(self._sleep, seconds)
+        anyio.from_thread.run(self._sleep, duration, name)
 
     LoadCheckpoint = load_checkpoint
     Checkpoint = checkpoint

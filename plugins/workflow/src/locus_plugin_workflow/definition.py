@@ -26,6 +26,7 @@ __all__ = [
     "StepTypeAgentLoop",
     "StepTypeNormal",
     "WorkflowDef",
+    "seconds_of",
 ]
 
 #: The types of steps: one that iterates until its handler or a bound ends it, and one that is executed once.
@@ -48,9 +49,20 @@ def _seconds(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
-def _is_duration(_: Any, attribute: Attribute[Any], value: Any) -> None:
+def seconds_of(name: str, duration: Any) -> float:
+    """A duration in seconds.
+
+    Raises:
+        ConfigError: it cannot be one, such as a negative number or a text; the message begins with the name.
+    """
+    value = _seconds(duration)
     if type(value) is not float or not math.isfinite(value) or value < 0:
-        raise ConfigError(f"{attribute.name}: expected seconds, 0 or more, or a timedelta, got {value!r}")
+        raise ConfigError(f"{name}: expected seconds, 0 or more, or a timedelta, got {duration!r}")
+    return value
+
+
+def _is_duration(_: Any, attribute: Attribute[Any], value: Any) -> None:
+    seconds_of(attribute.name, value)
 
 
 def _is_count(_: Any, attribute: Attribute[Any], value: Any) -> None:

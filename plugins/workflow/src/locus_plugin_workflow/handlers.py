@@ -12,9 +12,10 @@ import anyio.to_thread
 
 from locus_plugin_workflow.context import SyncTaskContext, TaskContext
 from locus_plugin_workflow.errors import ConflictingVerdicts, FailPermanent, NoVerdict
+from locus_plugin_workflow.sleeping import Suspended, find_sleep
 from locus_plugin_workflow.verdicts import Complete, Continue, Fail, Verdict
 
-__all__ = ["call_handler", "is_async"]
+__all__ = ["enter_handler", "is_async"]
 
 _VERDICTS = (Continue, Complete, Fail)
 
@@ -24,7 +25,29 @@ def is_async(handler: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
 
 
-async def call_handler(handler: Callable[[Any], Any], ctx: TaskContext | SyncTaskContext) -> Verdict:
+async def enter_handler(handler: Callable[[Any], Any], ctx: TaskContext | SyncTaskContext) -> Verdict | Suspended:
+    """Run a handler, and say how its iteration ended, or that it was left for a sleep.
+
+    One that was to be left counts as left, whatever it says instead; that it has failed while it was left counts.
+
+    Raises:
+        Exception: see `_call_handler`.
+    """
+    try:
+        verdict = await _call_handler(handler, ctx)
+    except NoVerdict:
+        if ctx.sleeps.left_for is None:
+            raise
+        return ctx.sleeps.left_for
+    except BaseException as e:
+        found = find_sleep(e)
+        if found is None:
+            raise
+        return ctx.sleeps.left_for or found
+    return ctx.sleeps.left_for or verdict
+
+
+async def _call_handler(handler: Callable[[Any], Any], ctx: TaskContext | SyncTaskContext) -> Verdict:
     """Run a handler, and say how its iteration ended.
 
     Raises:

@@ -22,14 +22,15 @@ from attrs import frozen
 from locus.core.errors import Fenced, JournalError, NotSerialisable, StoreError
 from locus.core.journal import Cancelled, Submitted
 from locus.journal import Effects
-from locus_plugin_workflow.context import Suspended, SyncTaskContext, TaskContext
+from locus_plugin_workflow.context import SyncTaskContext, TaskContext
 from locus_plugin_workflow.errors import NoVerdict
 from locus_plugin_workflow.events import Observers, StepEvent, StepEventKind
-from locus_plugin_workflow.handlers import call_handler, is_async
+from locus_plugin_workflow.handlers import enter_handler, is_async
 from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.machine import Reason, StepState, deadline, expire, over_time, settle
 from locus_plugin_workflow.payload import TaskPayload
 from locus_plugin_workflow.records import StepRecord
+from locus_plugin_workflow.sleeping import SHORT_SLEEP, Suspended
 from locus_plugin_workflow.verdicts import Continue, Fail, Verdict
 
 __all__ = ["Iteration"]
@@ -50,6 +51,7 @@ class Iteration:
         observers: what events are sent to.
         reopen_run: has the run of a step go on that is begun again.
         max_attempts: after so many workers that died in one attempt the step fails.
+        short_sleep: seconds up to which a sleep of a handler keeps the worker.
         luck: gives a number from 0 to 1 for the jitter of a retry.
     """
 
@@ -60,6 +62,7 @@ class Iteration:
     observers: Observers
     reopen_run: Callable[[str], Awaitable[None]]
     max_attempts: int = 5
+    short_sleep: float = SHORT_SLEEP
     luck: Callable[[], float] = random.random
 
     async def run(self, thread_id: str, cut: anyio.CancelScope) -> tuple[StepRecord, StepState, float | None]:
@@ -85,14 +88,13 @@ class Iteration:
             if watch is not None and watch.is_lost:
                 cut.cancel()
             await self._take_signals(journal, record)
-            until = None
             if not journal.state.is_final:
-                until = await self._advance(journal, record, cut)
+                await self._advance(journal, record, cut)
             state = journal.state
         except anyio.get_cancelled_exc_class():
             # This worker leaves, or lost the step: so this is not counted as a death.
             with anyio.move_on_after(_SHIELD, shield=True), contextlib.suppress(JournalError):
-                if journal.state.status == "running":
+                if journal.state.status == "running" and journal.state.not_before is None:
                     await journal.suspend()
             raise
         finally:
@@ -100,8 +102,7 @@ class Iteration:
                 await journal.release()
         if state.is_final:
             return record, state, None
-        due = until or state.not_before
-        left = 0.0 if due is None else (due - self.effects.now()).total_seconds()
+        left = 0.0 if state.not_before is None else (state.not_before - self.effects.now()).total_seconds()
         return record, state, max(left, 0.0)
 
     async def _take_signals(self, journal: StepJournal, record: StepRecord) -> None:
@@ -127,21 +128,21 @@ class Iteration:
     def _now(self) -> datetime:
         return self.effects.now()
 
-    async def _advance(self, journal: StepJournal, record: StepRecord, cut: anyio.CancelScope) -> datetime | None:
-        """Run the attempt that is due; gives the end of a sleep, if that is where it was left."""
+    async def _advance(self, journal: StepJournal, record: StepRecord, cut: anyio.CancelScope) -> None:
+        """Run the attempt that is due."""
         step, state, now = record.definition, journal.state, self._now
         over = expire(state, step, now, self.luck())
         if over is not state:
             await self._move(journal, record, over)
-            return None
+            return
         if state.status == "running" and state.deliveries >= self.max_attempts:
             error = f"{state.deliveries} workers in a row died or fell silent in iteration {state.iteration}"
             death = Fail(error, is_permanent=True)
             await self._move(journal, record, settle(state, step, death, now, reason="dead_letter"))
-            return None
+            return
         if state.not_before is not None and state.not_before > now:
-            return None
-        was_running = state.status == "running"
+            return
+        was_lost = state.status == "running" and state.deliveries > 0
         await journal.begin()
         payload = TaskPayload(
             run_id=record.run_id,
@@ -150,46 +151,44 @@ class Iteration:
             attempt=state.attempt,
             input=state.input,
             traceparent=record.traceparent,
-            redelivered=was_running,
+            redelivered=was_lost,
         )
         await self._tell(record, journal.state, "step.started")
         verdict, reason = await self._handle(journal, record, payload, cut)
         if isinstance(verdict, Suspended):
-            await journal.suspend()
-            return verdict.until
+            bound, _ = deadline(journal.state, step)
+            await journal.suspend(verdict.until if bound is None else min(verdict.until, bound))
+            return
         now = self._now
         if verdict is None:
             await self._move(journal, record, over_time(journal.state, step))
-            return None
+            return
         end = settle(journal.state, step, verdict, now, reason=reason, luck=self.luck())
         try:
             await self._move(journal, record, end, verdict)
         except NotSerialisable as e:
             failed = Fail(f"the output cannot be recorded: {e}", is_permanent=True)
             await self._move(journal, record, settle(journal.state, step, failed, now))
-        return None
 
     async def _handle(
         self, journal: StepJournal, record: StepRecord, payload: TaskPayload, cut: anyio.CancelScope
     ) -> tuple[Verdict | Suspended | None, Reason]:
         """Call the handler within its time; None where the time of the whole loop was up before it returned."""
-        step, said = record.definition, list[Verdict]()
+        step, said = record.definition, list[Verdict | Suspended]()
         handler = self.find(step.handler)
         emitted: list[Any] = []
         kind = TaskContext if is_async(handler) else SyncTaskContext
-        ctx = kind(payload, journal, emitted.append)
+        ctx = kind(payload, journal, emitted.append, self.short_sleep)
         end, bound = deadline(journal.state, step)
         left = None if end is None else max((end - self._now).total_seconds(), 0.0)
 
-        async def call() -> Verdict:
-            said.append(await call_handler(handler, ctx))
+        async def call() -> Verdict | Suspended:
+            said.append(await enter_handler(handler, ctx))
             return said[0]
 
         try:
             with anyio.move_on_after(left) as scope:
                 await self.observers.around(payload, call)
-        except Suspended as e:
-            return e, ""
         except (Fenced, StoreError):
             raise
         except NoVerdict as e:

@@ -11,6 +11,7 @@ Everything is written under the claim of the thread: a worker that lost it is re
 from __future__ import annotations
 
 import contextlib
+from datetime import datetime
 from time import time_ns
 from typing import Any, Self
 
@@ -152,7 +153,7 @@ class StepJournal:
 
     async def _yield(self, state: StepState) -> None:
         """Write what waits, and that the thread goes on when it is dispatched again."""
-        await self.host.pause("yielded")
+        await self.host.pause("yielded", due=state.not_before)
         self.state = state
 
     async def reopen(self, state: StepState) -> None:
@@ -166,13 +167,13 @@ class StepJournal:
         await host.commit(old, new, node=START, next_node=ITERATE, iteration=state.iteration, when="next")
         await self._yield(state)
 
-    async def suspend(self) -> None:
-        """Leave an attempt in good order; it is entered again from its top."""
+    async def suspend(self, until: datetime | None = None) -> None:
+        """Leave an attempt in good order; it is entered again from its top, and not before that time."""
         step_id = StepId(self.state.iteration, SUSPENDED, self.state.attempt)
         while self.host.find_unchecked(step_id) is not None:
             step_id = step_id.at_attempt(step_id.attempt + 1)
-        await self.host.settle(step_id, None, when="next")
-        await self._yield(evolve(self.state, deliveries=0))
+        await self.host.settle(step_id, until, when="next")
+        await self._yield(evolve(self.state, deliveries=0, not_before=until))
 
     def _describe(self, before: StepState, state: StepState) -> tuple[str, str]:
         """Why a transition was made, and its message id: transport may tell two by it, and nothing depends on it."""

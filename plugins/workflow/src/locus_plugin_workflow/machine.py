@@ -79,7 +79,8 @@ class StepState:
         first_started: when the first iteration began, from which ``max_duration`` counts.
         started: when the worker began the attempt, from which its time-out counts; where it was left in good order,
             in a sleep or because the worker was leaving, when it was begun before that.
-        not_before: when the next attempt or iteration is due, or None: at once.
+        not_before: when the next attempt or iteration is due, or None: at once; of a running step that sleeps, when it
+            goes on.
         input: of the iteration that is queued or under way.
         output: of a completed step; of one that failed by a bound, what its last iteration gave to ``continue_``.
         error: why the step, or its last attempt, has failed.
@@ -137,7 +138,7 @@ class StepState:
 def _become(state: StepState, status: StepStatus, **changes: Any) -> StepState:
     if (state.status, status) not in ARROWS:
         raise IllegalTransition(f"a step that is {state.status} cannot become {status}")
-    return evolve(state, status=status, **changes)
+    return evolve(state, **{"status": status, "not_before": None, **changes})
 
 
 def deadline(state: StepState, step: StepDef) -> tuple[datetime | None, Reason]:

@@ -30,7 +30,7 @@ STATE, INPUT, OUTPUT, CHECKPOINT, TRACE = (
 )
 
 #: The nodes of the outcomes between two transitions.
-STARTED, CHECKPOINTED, RETRIED, SUSPENDED = "started", "checkpoint", "retry", "suspended"
+STARTED, CHECKPOINTED, RETRIED, SUSPENDED, SLEPT = "started", "checkpoint", "retry", "suspended", "sleep"
 
 #: The node that a thread goes on with.
 ITERATE = "iterate"
@@ -83,7 +83,7 @@ def _fold(host: JournalHost) -> StepState:
             elif step.step_id.node == RETRIED:
                 state = evolve(state, **step.value, deliveries=0, started=None)
             elif step.step_id.node == SUSPENDED:
-                state = evolve(state, deliveries=0)
+                state = evolve(state, deliveries=0, not_before=step.value)
     return state
 
 

@@ -23,10 +23,11 @@ from locus.journal import Clock, Effects, InProcess, Offer, QueueStore
 from locus.plugin import Lazy
 from locus_plugin_workflow.agents import handler_of
 from locus_plugin_workflow.client import WorkflowRun, check_store, show, start
-from locus_plugin_workflow.definition import WorkflowDef
+from locus_plugin_workflow.definition import Duration, WorkflowDef, seconds_of
 from locus_plugin_workflow.events import Observers
 from locus_plugin_workflow.iteration import Iteration
 from locus_plugin_workflow.runs import RUNS, Runs, queue_of
+from locus_plugin_workflow.sleeping import SHORT_SLEEP
 
 __all__ = ["Worker"]
 
@@ -72,6 +73,7 @@ class Worker:
         name: of the worker, in errors and listings; None = host, process and a few letters.
         clock: its source of time; None = the machine's.
         max_attempts: after so many workers that died in one attempt the step fails.
+        short_sleep: seconds up to which ``ctx.sleep`` keeps its slot; a longer one gives the step back meanwhile.
 
     Raises:
         ConfigError: the store keeps no queues, or another argument cannot be used.
@@ -88,6 +90,7 @@ class Worker:
         name: str | None = None,
         clock: Clock | None = None,
         max_attempts: int = 5,
+        short_sleep: Duration = SHORT_SLEEP,
     ) -> None:
         check_store(store)
         if type(slots) is not int or slots < 1:
@@ -109,6 +112,7 @@ class Worker:
             observers=observers,
             reopen_run=self._runs.reopen,
             max_attempts=max_attempts,
+            short_sleep=seconds_of("short_sleep", short_sleep),
         )
         for each in (workflows,) if isinstance(workflows, WorkflowDef) else workflows:
             self.add(each)

@@ -17,7 +17,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from locus.core.errors import Fenced
+from locus.core.errors import Fenced, OutcomeUnknown
 from locus.core.journal import Body, Outcome, Transition
 from locus.journal import QueueStore
 from locus.plugin import Lazy
@@ -274,6 +274,38 @@ class WorkflowContract(Contract):
 
         await self._die_everywhere(tmp_path, _loop(handler, 3), check)
 
+    async def test_sleep_is_slept_once_wherever_a_worker_dies(self, tmp_path: Path) -> None:
+        """It lasts until the time that is recorded first, and what may happen once is neither repeated nor lost."""
+        did: Counter[str] = Counter()
+        woken: list[Any] = []
+
+        async def handler(ctx: Any) -> Any:
+            async def do() -> None:
+                did[ctx.payload.step] += 1
+
+            try:
+                await ctx.step("do", do)
+            except OutcomeUnknown:
+                did["unknown"] += 1
+            await ctx.sleep(0.02)
+            woken.append(ctx.now)
+            return ctx.complete()
+
+        async def check(store: Any, run: Any, deaths: int) -> None:
+            assert run.status == "completed"
+            entries = [entry.body for entry in await store.read("run/loop")]
+            slept = [b.value for b in entries if isinstance(b, Outcome) and b.step_id.node == "sleep"]
+            assert len(slept) == 1
+            assert min(woken) >= slept[0]
+            # Only a death between its intent and its outcome leaves it unknown.
+            ended = any(isinstance(b, Outcome) and b.step_id.name == "do" for b in entries)
+            assert did["loop"] <= 1
+            assert (did["loop"] == 1 and not did["unknown"]) if ended else deaths and did["unknown"]
+            did.clear()
+            woken.clear()
+
+        await self._die_everywhere(tmp_path, _loop(handler, 3), check, short_sleep=0)
+
     async def test_graph_of_steps_ends_the_same_wherever_a_worker_dies(self, tmp_path: Path) -> None:
         """Every step is completed once, and what a step does in ``ctx.step`` is not repeated once it is recorded."""
         did: Counter[str] = Counter()
@@ -319,7 +351,9 @@ class WorkflowContract(Contract):
 
     async def _outlive(self, process: WorkerProcess, definition: Any, **options: Any) -> Any:
         with anyio.fail_after(self.patience):
-            for _ in range(_LIVES):
+            lives = 0
+            while lives < _LIVES:
+                lives += 1
                 try:
                     await workflows.start(process, definition, "hello", run_id="run")
                     worker = self.make_worker(process, workflows=definition, **options)
@@ -332,6 +366,9 @@ class WorkflowContract(Contract):
                 run = await workflows.show(process.store, "run")
                 if run.has_ended:
                     return run
+                if any(state.not_before is not None for state in run.steps.values()):
+                    lives -= 1  # it sleeps
+                    await anyio.sleep(0.01)
         raise AssertionError(f"the run does not end; it is {run}")
 
     async def _run(self, process: Any, definition: Any, *, run_id: str = "run", given: Any = None) -> Any:

@@ -20,6 +20,7 @@ from locus_plugin_workflow import client
 from locus_plugin_workflow.client import WorkflowRun, check_store
 from locus_plugin_workflow.commands.programs import load_workflow
 from locus_plugin_workflow.events import StepEvent
+from locus_plugin_workflow.machine import StepState
 from locus_plugin_workflow.worker import Worker
 
 __all__ = ["workflow"]
@@ -223,14 +224,21 @@ def _print_run(run: WorkflowRun) -> None:
         most = f" of {step.config.max_iterations}" if step.config else ""
         tried = f", attempt {state.attempt + 1}" if state.attempt else ""
         why = f": {cli.one_line(state.error)}" if state.error else ""
-        cli.print_text(
-            f"  {cli.one_line(step.name)}: {state.status}, iteration {state.iteration + 1}{most}{tried}{why}\n"
-        )
+        name, how = cli.one_line(step.name), _describe(state)
+        cli.print_text(f"  {name}: {how}, iteration {state.iteration + 1}{most}{tried}{why}\n")
     if run.status == "completed":
         cli.print_text(f"{json.dumps(encode_data(freeze(run.output)), ensure_ascii=False)}\n")
     elif run.status == "failed":
         failed = next((name for name, state in run.steps.items() if state.status == "failed"), "STEP")
         cli.say(f"begin it again where it failed: {shlex.join(['locus', 'workflow', 'retry', run.run_id, failed])}")
+
+
+def _describe(state: StepState) -> str:
+    """How a step is, and until when."""
+    if state.not_before is None:
+        return state.status
+    how = "sleeps" if state.status == "running" else state.status
+    return f"{how} until {state.not_before.astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 @workflow.command(cls=StoreCommand, short_help="Have a failed step begin again.")
