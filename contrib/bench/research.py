@@ -138,7 +138,11 @@ def make_workflow(model: Any, address: str, *, results: int = RESULTS, checkpoin
     """The workflow, with the web tools of a site at ``host:port``."""
     web = WebSettings(search=f"searxng:http://{address}", allow=(address,), results=results, page_chars=PAGE)
     return create_research_workflow(
-        model=model, tools=make_web_tools(web), system_prompt=SYSTEM, checkpointer=checkpointer
+        model=model,
+        tools=make_web_tools(web),
+        system_prompt=SYSTEM,
+        grounding_judge="both",  # a small model confirms what the rules refute
+        checkpointer=checkpointer,
     )
 
 

@@ -402,6 +402,24 @@ async def test_claims_that_are_not_those_of_the_summary_are_not_scored() -> None
     assert "\nGallium is a metal.\n" in asked(model).partition("Statement:")[2]
 
 
+async def test_rules_come_before_the_judge_where_both_are_asked() -> None:
+    given = ["Aluminum was discovered by Hans Christian Oersted in 1825 in Denmark."]
+    refuted, open_ = "Aluminum was discovered in 1939.", "Hans Christian Oersted was the first to make aluminum."
+    judge = ScriptedModel("yes")
+    node = make_grounding_eval_node(judge, "both")
+
+    told = await node({KEY_SUMMARY: f"Aluminum was discovered in 1825. {refuted} {open_}", KEY_EVIDENCE: given})
+
+    assert told[KEY_UNGROUNDED_CLAIMS] == [refuted]
+    (asked,) = judge.requests
+    assert open_ in asked.messages[-1].text
+
+
+def test_a_judge_of_another_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="judge: expected 'model' or 'both', got 'rules'"):
+        make_grounding_eval_node(ScriptedModel(), "rules")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("answer", ["", "1: NaN", "1: 80%", "2: yes", "{}", "yes and no", "1: yes\n1: no", '"\\ud800"'])
 async def test_where_the_judge_cannot_be_read_rules_decide(answer: str) -> None:
     values = {KEY_SUMMARY: "Gallium was discovered in 1875.", KEY_EVIDENCE: ["Gallium was discovered in 1875."]}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import frozen
 
+from locus.core.errors import ConfigError
 from locus.models import get_model
 from locus_deepagent.research.asking import ask
 from locus_deepagent.research.evidence import confirming
@@ -22,7 +23,7 @@ from locus_deepagent.research.keys import (
     read_texts,
 )
 from locus_deepagent.research.summaries import Claim, read_claims, read_given_claims, without_citations
-from locus_plugin_grounding import GroundingEvaluator
+from locus_plugin_grounding import GroundingEvaluator, GroundingSettings
 from locus_plugin_grounding.judge import BadVerdict
 from locus_plugin_grounding.sentences import claims_of
 from locus_plugin_signals.sender import EV_RESEARCH_GROUNDING_EVALUATED, emit
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["make_grounding_eval_node"]
 
 
-def make_grounding_eval_node(model: Model | str) -> Any:
+def make_grounding_eval_node(model: Model | str, judge: Literal["model", "both"] = "model") -> Any:
     """A node that scores the summary.
 
     Reads `KEY_SUMMARY`, `KEY_CLAIMS` and `KEY_EVIDENCE`. Writes `KEY_GROUNDING_SCORE`, `KEY_UNGROUNDED_CLAIMS` and
@@ -45,11 +46,14 @@ def make_grounding_eval_node(model: Model | str) -> Any:
 
     Args:
         model: the judge, ``"provider:model"`` or a `Model`.
+        judge: ``"model"`` asks it about every claim; ``"both"`` about those only that the rules leave open, one a call.
 
     Raises:
-        ConfigError: the model is unknown.
+        ConfigError: the model is unknown, or ``judge`` is.
     """
-    return _GroundingEval(get_model(model), GroundingEvaluator())
+    if judge not in ("model", "both"):
+        raise ConfigError(f"judge: expected 'model' or 'both', got {judge!r:.80}")
+    return _GroundingEval(get_model(model), GroundingEvaluator(GroundingSettings(judge=judge)))
 
 
 @frozen

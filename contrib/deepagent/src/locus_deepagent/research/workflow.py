@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from locus.models import get_model
 from locus_deepagent.research.causes import make_causal_inference_node
@@ -35,6 +35,7 @@ def create_research_workflow(
     max_iterations: int = 20,
     summarization_model: Model | str | None = None,
     grounding_model: Model | str | None = None,
+    grounding_judge: Literal["model", "both"] = "model",
     reflexion: bool = True,
     causal_inference: bool = True,
     checkpointer: Any = None,
@@ -56,6 +57,8 @@ def create_research_workflow(
         max_iterations: of one execution of the agent.
         summarization_model: who writes the summary; None = ``model``.
         grounding_model: who judges it; None = ``model``.
+        grounding_judge: ``"model"`` asks it about every claim; ``"both"`` about those only that rules leave open: fewer
+            calls, and a small model is right more often with them.
         reflexion: whether the agent's steps are judged.
         causal_inference: whether there is a node `causal_inference`.
         checkpointer: where threads are kept, as for `Agent`.
@@ -83,7 +86,7 @@ def create_research_workflow(
     if causal_inference:
         graph.add_node("causal_inference", make_causal_inference_node(primary))
     graph.add_node("summarize", make_summarize_node(writer, output_schema))
-    graph.add_node("grounding_eval", make_grounding_eval_node(judge))
+    graph.add_node("grounding_eval", make_grounding_eval_node(judge, grounding_judge))
     graph.add_node("regenerate", make_regenerate_summary_node(writer, output_schema))
     graph.add_node("replan", make_replan_node())
     graph.add_edge(START, "execute")
