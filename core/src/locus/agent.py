@@ -14,12 +14,13 @@ from locus.core.lazy import Lazy
 from locus.options import AgentKeywords, Deps, Out, RunOptions, SubmitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from typing import Unpack
 
     import anyio
 
     from locus import threads as thread_views
+    from locus.core.events import Event
     from locus.core.labels import Label
     from locus.core.termination import TerminationCondition
     from locus.journal.effects import Clock, Effects
@@ -96,6 +97,18 @@ class Agent(AgentKeywords[Deps, Out]):
         """The same agent, which keeps its threads in another store; for a worker, whose store is named elsewhere."""
         made: Agent[Deps, Out] = object.__new__(type(self))
         object.__setattr__(made, "_runtime", evolve(self._runtime, store=store))
+        return made
+
+    def with_listener(self, name: str, hear: Callable[[Event], None]) -> Agent[Deps, Out]:
+        """The same agent, whose events a function hears as well; for a worker that measures what it runs.
+
+        Args:
+            name: what it is called in a `HookFailedEvent`; if it raises, the run goes on.
+            hear: is called with every event but the chunks of answers, and with those of child runs.
+        """
+        made: Agent[Deps, Out] = object.__new__(type(self))
+        runtime = evolve(self._runtime, hooks=self._runtime.hooks.with_listener(name, hear))
+        object.__setattr__(made, "_runtime", runtime)
         return made
 
     def with_effects(self, effects: Effects, *, clock: Clock, model: Model) -> Agent[Deps, Out]:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from plugins.worker.tests import chaos
 from plugins.worker.tests.chaos import KILLS, SEEDS, STOPS, WORKERS, Chaos, Start, Threads
 from plugins.worker.tests.processes import charges, until
 
@@ -55,7 +56,7 @@ def test_a_server_that_does_not_compare_is_found(
 def test_a_worker_whose_loop_hangs_loses_its_run_to_another(
     here: Path, place: ServerPlace, start: Start, threads: Threads
 ) -> None:
-    shutil.copy(Path(__file__).with_name("hanging.py"), here)
+    shutil.copy(Path(chaos.__file__).with_name("hanging.py"), here)
     (thread,) = threads("hanging:agent")
     hangs = start("worker", "hanging:agent", "--stuck-after", "0.5")
     until(lambda: charges(here).total() == 1, "a loop that hangs")

@@ -31,7 +31,9 @@ def shop(here: Path) -> Iterator[Path]:
 def locus(here: Path, shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process, where this plugin and one that keeps queues are installed."""
     monkeypatch.syspath_prepend(here)
-    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite", "worker"})
+    return run_in_process(
+        here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite", "telemetry", "worker"}
+    )
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ question is one dict look-up that finds an empty tuple.
 
 from __future__ import annotations
 
+import sys
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,19 @@ class HookTable:
             if guards:
                 merged[hook] = (*guards, *mine)
         return self if merged == self.hooks else HookTable(merged, self.prices)
+
+    def with_listener(self, name: str, hear: Callable[[Event], None]) -> HookTable:
+        """The same hooks, with a function that hears every event but chunks; in the children of a run as well."""
+        impl = Impl(
+            call=lambda event, run: hear(event),
+            plugin=name,
+            hook=_ANY_EVENT,
+            is_inherited=True,
+            source=hear,
+            hears_chunks=False,
+            order=(sys.maxsize, 0, 0),
+        )
+        return HookTable({**self.hooks, _ANY_EVENT: (*self.impls(_ANY_EVENT), impl)}, self.prices)
 
     def impls(self, hook: str) -> tuple[Impl, ...]:
         """The implementations of one hook, in the order in which they are called."""

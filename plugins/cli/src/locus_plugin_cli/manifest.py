@@ -11,6 +11,7 @@ _OFFERED = {
     "claim_output": "common_options",
     "confirm": "streams",
     "is_person_present": "approval_prompt",
+    "load_provided": "project",
     "make_agent": "commands.threads.base",
     "one_line": "text",
     "open_journals": "commands.threads.base",

@@ -9,13 +9,14 @@ import click
 from attrs import evolve, field, frozen
 
 from locus.config import Config, ConfigFile, load_config
+from locus.core.errors import ConfigError
 from locus.hooks import HookManager
 from locus.plugin import Plugin
-from locus.plugins import Activation, Catalogue, Layer, activate, plugin_settings
+from locus.plugins import Activation, Catalogue, Layer, activate, load, plugin_settings
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.vetting import find_vetted, open_trust
 
-__all__ = ["Project", "active_plugins", "settings_of", "with_defaults"]
+__all__ = ["Project", "active_plugins", "load_provided", "settings_of", "with_defaults"]
 
 #: The plugins that the command line enables by default, with their distributions.
 _DEFAULTS = {"provenance": "locus-plugin-provenance"}
@@ -121,6 +122,29 @@ def active_plugins(ctx: click.Context) -> tuple[Plugin, ...]:
         ConfigError, PluginError: see `Project.activation`.
     """
     return tuple(each.manifest for each in Project.of(ctx.ensure_object(CommonOptions)).activation().plugins)
+
+
+def load_provided(ctx: click.Context, kind: str, option: str, package: str) -> Any:
+    """What an installed plugin provides of a kind; those that are switched on come before others.
+
+    Args:
+        ctx: the context of the command that asks.
+        kind: a key of `Plugin.provides`.
+        option: what asks for it, for the error.
+        package: one that has it, for the error.
+
+    Raises:
+        ConfigError: no plugin that is installed, allowed and not switched off provides it.
+        PluginError: it cannot be loaded.
+    """
+    project = Project.of(ctx.ensure_object(CommonOptions))
+    manifests = [m for m in project.catalogue.manifests() if f"no:{m.name}" not in project.switches]
+    for manifest in (*active_plugins(ctx), *manifests):
+        if kind in manifest.provides:
+            return load(manifest.name, manifest.provides[kind])
+    raise ConfigError(
+        f"{option}: expected an installed plugin that provides {kind!r}, got none: pip install '{package}'"
+    )
 
 
 def settings_of(ctx: click.Context, name: str) -> Any:

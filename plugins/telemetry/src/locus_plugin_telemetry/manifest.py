@@ -11,6 +11,7 @@ plugin = Plugin(
     hooks=("locus_plugin_telemetry.hook:TelemetryHook",),
     provides={
         "command_session": "locus_plugin_telemetry.around:command_session",
+        "worker_metrics": "locus_plugin_telemetry.prometheus:Endpoint",
         "worker_notices": "locus_plugin_telemetry.workers:WorkerMetrics",
     },
     settings="locus_plugin_telemetry.settings:TelemetrySettings",

@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 from locus_plugin_telemetry import conventions as c
 from locus_plugin_telemetry.failures import NO_SPAN, FailureLog, HasFailureLog, log_errors
 
-__all__ = ["Open", "error_type"]
+__all__ = ["Open", "clean", "error_type"]
 
 _TYPE = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -26,7 +26,7 @@ def error_type(error: BaseException | str) -> str:
     return name if _TYPE.fullmatch(name) else c.OTHER
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
     """A text without halves of surrogate pairs: an exporter would lose it, or the whole batch with it."""
     if not isinstance(value, str) or value.isascii():
         return value
@@ -34,7 +34,7 @@ def _clean(value: Any) -> Any:
 
 
 def _drop_missing(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _clean(value) for key, value in attributes.items() if value is not None}
+    return {key: clean(value) for key, value in attributes.items() if value is not None}
 
 
 class Open(HasFailureLog):
@@ -77,7 +77,7 @@ class Open(HasFailureLog):
         self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], links: tuple[Link, ...]
     ) -> Span:
         return tracer.start_span(
-            _clean(name),
+            clean(name),
             context=self.context,
             kind=kind,
             attributes=_drop_missing(attributes),
@@ -121,7 +121,7 @@ class Open(HasFailureLog):
         self.over()
         if self.error is not None:
             self.span.set_attribute(c.ERROR_TYPE, self.error)
-            self.span.set_status(Status(StatusCode.ERROR, _clean(description)))
+            self.span.set_status(Status(StatusCode.ERROR, clean(description)))
         elif fine:
             self.span.set_status(Status(StatusCode.OK))
         self.span.end(self.ended)

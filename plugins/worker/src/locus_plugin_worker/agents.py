@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from locus_plugin_worker.jobs import Back, Done, Job, Verdict
 
 if TYPE_CHECKING:
     from locus import AgentResult
+    from locus.core.events import Event
     from locus_plugin_worker.stores import WorkerStore
 
 __all__ = ["AgentJobs", "queue_of"]
@@ -48,13 +49,20 @@ class AgentJobs:
         store: where their threads are.
         deps: what tools get as ``ctx.deps``.
         max_attempts: after so many attempts that died in one place a run is set aside.
+        on_event: hears the events of their runs.
 
     Raises:
         ConfigError: an agent has no name, or two have the same one.
     """
 
     def __init__(
-        self, agents: Iterable[Agent[Any, Any]], store: WorkerStore, *, deps: Any = None, max_attempts: int = 5
+        self,
+        agents: Iterable[Agent[Any, Any]],
+        store: WorkerStore,
+        *,
+        deps: Any = None,
+        max_attempts: int = 5,
+        on_event: Callable[[Event], None] | None = None,
     ) -> None:
         self._agents: dict[str, Agent[Any, Any]] = {}
         self._store, self._deps, self._max_attempts = store, deps, max_attempts
@@ -65,7 +73,8 @@ class AgentJobs:
                 )
             if each.name in self._agents:
                 raise ConfigError(f"two agents are named {each.name!r}; a worker could not tell their runs apart")
-            self._agents[each.name] = each if each.runtime.store is store else each.with_checkpointer(store)
+            made = each if each.runtime.store is store else each.with_checkpointer(store)
+            self._agents[each.name] = made if on_event is None else made.with_listener("worker", on_event)
 
     @property
     def queues(self) -> tuple[str, ...]:

@@ -50,6 +50,15 @@ class Rota:
         """Whether further queues may turn up."""
         return bool(self._patterns)
 
+    def group(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What was asked for, each with the queues that it covers now and that were not asked for by name."""
+        return tuple(
+            (each, tuple(n for n in self.names if fnmatchcase(n, each) and n not in self.wanted))
+            if each in self._patterns
+            else (each, (each,))
+            for each in self.wanted
+        )
+
     def add(self, found: Iterable[str]) -> tuple[str, ...]:
         """Take up the queues of a store that a pattern covers; gives those that are new."""
         new = tuple(

@@ -25,20 +25,22 @@ import anyio
 
 from locus import Agent
 from locus.core.errors import ConfigError, LocusError
+from locus_kit.loop_watch import LoopWatch
 from locus_plugin_worker.agents import AgentJobs
 from locus_plugin_worker.intake import Intake
 from locus_plugin_worker.jobs import Back, Done, Job, Verdict
 from locus_plugin_worker.notices import Notice, NoticeKind
 from locus_plugin_worker.presence import present
 from locus_plugin_worker.rota import Rota
-from locus_plugin_worker.wedge import LoopWatch
+from locus_plugin_worker.stores import add_up
 from locus_plugin_worker.work import Work, agents_of, store_of
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from locus.core.errors import StoreError
-    from locus.journal import JournalStore, Offer
+    from locus.core.events import Event
+    from locus.journal import JournalStore, Offer, QueueDepth
 
 __all__ = ["Worker"]
 
@@ -47,9 +49,6 @@ _LOOK: Final = 1.0
 
 #: Seconds in which an offer is ended or given back, whatever happens.
 _SHIELD: Final = 5.0
-
-#: How many lease times a loop may not turn before it is taken for stuck, and the lease until an offer says it.
-_STUCK_LEASES, _LEASE = 10, 30.0
 
 #: Seconds until a job is offered again whose handler failed: the first time, and at most.
 _AGAIN, _AT_MOST = 1.0, 60.0
@@ -72,6 +71,7 @@ class Worker:
         deps: what tools get as ``ctx.deps``.
         max_attempts: after so many attempts that died in one place a run is set aside.
         on_notice: is called with each `Notice`, in the event loop; with ``"stuck"`` in another thread.
+        on_event: hears the events of the agents' runs, but for the chunks of answers.
 
     Raises:
         ConfigError: an agent has no name, two have the same one, or there is nothing to run; the store is missing, or
@@ -91,6 +91,7 @@ class Worker:
         deps: Any = None,
         max_attempts: int = 5,
         on_notice: Callable[[Notice], object] | None = None,
+        on_event: Callable[[Event], None] | None = None,
     ) -> None:
         if slots < 1:
             raise ConfigError(f"slots must be an integer of at least 1, got {slots!r}")
@@ -102,10 +103,10 @@ class Worker:
         agents = agents_of(agents_or_handlers)
         self._handlers = {queue: each for queue, each in given.items() if not isinstance(each, Agent)}
         self.store = store_of(agents, store)
-        self._agents = AgentJobs(agents, self.store, deps=deps, max_attempts=max_attempts)
+        self._agents = AgentJobs(agents, self.store, deps=deps, max_attempts=max_attempts, on_event=on_event)
         self.rota = Rota([*self._agents.queues, *given, *queues])
-        self._knows_stuck = stuck_after is not None
-        self._watch = LoopWatch(_STUCK_LEASES * _LEASE if stuck_after is None else stuck_after, self._on_stuck)
+        #: Knows when the event loop turned last.
+        self.watch = LoopWatch(stuck_after, self._on_stuck)
         self._on_notice = on_notice
         self._jobs: dict[Job, float] = {}
         self._failures: dict[str, int] = {}
@@ -120,6 +121,14 @@ class Worker:
     def is_leaving(self) -> bool:
         """Whether it takes no more."""
         return self._leaving.is_set()
+
+    async def depths(self) -> dict[str, QueueDepth]:
+        """What is in its queues; those that a pattern has found are one, under the pattern.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        return {each: add_up([await self.store.depth(name) for name in names]) for each, names in self.rota.group()}
 
     def drain(self) -> None:
         """Take no more, let each run yield at its next transition, and leave. Call it in the event loop."""
@@ -140,11 +149,11 @@ class Worker:
         intake = Intake(self.store, self.rota, self.name, self._on_queue, self._on_store_error)
         await intake.begin()
         renew_while = getattr(self.store, "renew_while", None)
-        with self._watch:
+        with self.watch:
             if renew_while is not None:
-                renew_while(self._watch.is_alive)
+                renew_while(self.watch.is_alive)
             async with anyio.create_task_group() as around:
-                around.start_soon(self._turn)
+                around.start_soon(self.watch.keep_turning)
                 async with present(self.store, self.name, self.slots, self.rota.wanted):
                     self._tell("started", text=", ".join(self.rota.wanted))
                     async with anyio.create_task_group() as jobs:
@@ -184,8 +193,7 @@ class Worker:
             leaving=self._leaving,
         )
         self._jobs[job] = anyio.current_time()
-        if not self._knows_stuck:
-            self._watch.stuck_after, self._knows_stuck = _STUCK_LEASES * offer.lease, True
+        self.watch.set_lease(offer.lease)
         self._tell("taken", job)
         return job
 
@@ -252,11 +260,6 @@ class Worker:
         await anyio.sleep(self._drain)
         scope.cancel()
 
-    async def _turn(self) -> None:
-        while True:
-            self._watch.turn()
-            await anyio.sleep(self._watch.interval)
-
     # -- notices ----------------------------------------------------------------------------------
 
     def _change(self) -> None:
@@ -273,7 +276,7 @@ class Worker:
         self._tell("error", text=str(error), is_failure=True)
 
     def _on_stuck(self) -> None:
-        text = f"the event loop has not turned for {self._watch.stuck_after:g} s; leases are not renewed meanwhile"
+        text = f"the event loop has not turned for {self.watch.stuck_after:g} s; leases are not renewed meanwhile"
         self._tell("stuck", text=text, is_failure=True)
 
     def _tell(self, kind: NoticeKind, job: Job | None = None, *, queue: str = "", **about: Any) -> None:

@@ -12,22 +12,26 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 import anyio
 
-from locus import Agent
-from locus.core.errors import ConfigError, Fenced, LocusError, StoreError, ThreadBusy, UnknownName
-from locus.journal import Clock, Effects, InProcess, Offer, QueueStore
+from locus.core.errors import ConfigError, Fenced, LocusError, StoreError, ThreadBusy
+from locus.journal import Clock, Effects, InProcess, Offer, QueueDepth, QueueStore
 from locus.plugin import Lazy
-from locus_plugin_workflow.agents import handler_of
+from locus_kit.loop_watch import LoopWatch
 from locus_plugin_workflow.client import WorkflowRun, check_store, show, start
 from locus_plugin_workflow.definition import Duration, WorkflowDef, seconds_of
+from locus_plugin_workflow.dispatches import Dispatched, DispatchNotice, Ended, NoticeKind
 from locus_plugin_workflow.events import Observers
 from locus_plugin_workflow.iteration import Iteration
+from locus_plugin_workflow.registry import HandlerTable
 from locus_plugin_workflow.runs import RUNS, Runs, queue_of
 from locus_plugin_workflow.sleeping import SHORT_SLEEP
+
+if TYPE_CHECKING:
+    from locus.core.events import Event
 
 __all__ = ["Worker"]
 
@@ -36,8 +40,6 @@ queue_workers: Any = Lazy("locus.worker")
 
 _LOG = logging.getLogger("locus.workflow")
 
-_Function = TypeVar("_Function", bound=Callable[[Any], Any])
-
 #: Seconds: of one look into the queues, between two tries at a store that fails, and to end an offer when cancelled.
 _LOOK, _AGAIN, _SHIELD = 1.0, 1.0, 5.0
 
@@ -45,23 +47,7 @@ _LOOK, _AGAIN, _SHIELD = 1.0, 1.0, 5.0
 _SOON = 0.05
 
 
-class Dispatched(Protocol):
-    """What a dispatch is about: an offer, or a job of another worker."""
-
-    @property
-    def thread_id(self) -> str:
-        """The thread of a run or of a step."""
-
-    @property
-    def queue(self) -> str:
-        """Where it was offered."""
-
-    @property
-    def lease(self) -> float:
-        """Seconds after which it is offered to another worker."""
-
-
-class Worker:
+class Worker(HandlerTable):
     """Runs the steps of workflows.
 
     Args:
@@ -74,6 +60,10 @@ class Worker:
         clock: its source of time; None = the machine's.
         max_attempts: after so many workers that died in one attempt the step fails.
         short_sleep: seconds up to which ``ctx.sleep`` keeps its slot; a longer one gives the step back meanwhile.
+        stuck_after: seconds after which an event loop that does not turn is stuck: then no lease is renewed, and
+            others get its steps. None = 10 lease times.
+        on_notice: is called with each `DispatchNotice`, in the event loop; with ``"stuck"`` in another thread.
+        on_event: hears the events of the runs of agents, but for the chunks of answers.
 
     Raises:
         ConfigError: the store keeps no queues, or another argument cannot be used.
@@ -91,6 +81,9 @@ class Worker:
         clock: Clock | None = None,
         max_attempts: int = 5,
         short_sleep: Duration = SHORT_SLEEP,
+        stuck_after: float | None = None,
+        on_notice: Callable[[DispatchNotice], object] | None = None,
+        on_event: Callable[[Event], None] | None = None,
     ) -> None:
         check_store(store)
         if type(slots) is not int or slots < 1:
@@ -98,7 +91,10 @@ class Worker:
         self.store: Any = store
         self.name = name or f"{socket.gethostname()}.{os.getpid()}.{uuid4().hex[:4]}"
         self.slots = slots
-        self._handlers: dict[str, Any] = {}
+        #: Knows when the event loop turned last.
+        self.watch = LoopWatch(stuck_after, self._on_stuck)
+        self._on_notice = on_notice
+        super().__init__(on_event)
         self._busy, self._turn = 0, 0
         self._leaving, self._changed = anyio.Event(), anyio.Event()
         effects: Effects = InProcess(None if clock is None else clock.now)
@@ -108,7 +104,7 @@ class Worker:
             store=store,
             worker=self.name,
             effects=effects,
-            find=self._find,
+            find=self.find,
             observers=observers,
             reopen_run=self._runs.reopen,
             max_attempts=max_attempts,
@@ -119,47 +115,12 @@ class Worker:
         for known, handler in (handlers or {}).items():
             self.handle(known, handler)
 
-    # -- handlers ---------------------------------------------------------------------------------
+    # -- what it is ------------------------------------------------------------------------------
 
-    def handle(self, name: str, handler: Callable[[Any], Any] | Agent[Any, Any]) -> Self:
-        """Say what runs the steps whose handler has this name.
-
-        Args:
-            name: as in the workflow.
-            handler: an async function of a `TaskContext`, a plain one of a `SyncTaskContext`, or an agent.
-
-        Raises:
-            ConfigError: the name is taken, or the handler is neither.
-        """
-        if not isinstance(name, str) or not name:
-            raise ConfigError(f"name: expected the name of a handler, got {name!r}")
-        if self._handlers.get(name, handler) is not handler:
-            raise ConfigError(f"this worker has another handler with the name {name!r}; choose another name")
-        if not isinstance(handler, Agent) and not callable(handler):
-            raise ConfigError(f"handler {name!r}: expected a function or an agent, got {handler!r:.80}")
-        handler_of(handler)
-        self._handlers[name] = handler
-        return self
-
-    def handler(self, name: str) -> Callable[[_Function], _Function]:
-        """The same as `handle`, as a decorator."""
-
-        def register(function: _Function) -> _Function:
-            self.handle(name, function)
-            return function
-
-        return register
-
-    def add(self, workflow: WorkflowDef) -> Self:
-        """Know the handlers that a workflow was given as functions or agents."""
-        for name, handler in workflow.local.items():
-            self.handle(name, handler)
-        return self
-
-    def _find(self, name: str) -> Any:
-        if name not in self._handlers:
-            raise UnknownName("handler", name, self._handlers)
-        return handler_of(self._handlers[name])
+    @property
+    def busy(self) -> int:
+        """How many slots are in use."""
+        return self._busy
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -174,6 +135,16 @@ class Worker:
         Args:
             until_idle: leave as soon as nothing is ready and nothing is under way.
         """
+        renew_while = getattr(self.store, "renew_while", None)
+        with self.watch:
+            if renew_while is not None:
+                renew_while(self.watch.is_alive)
+            async with anyio.create_task_group() as around:
+                around.start_soon(self.watch.keep_turning)
+                await self._take_offers(until_idle=until_idle)
+                around.cancel_scope.cancel()
+
+    async def _take_offers(self, *, until_idle: bool) -> None:
         async with anyio.create_task_group() as group:
             while not self._leaving.is_set():
                 if self._busy == self.slots:
@@ -182,6 +153,8 @@ class Worker:
                 offer = await self._take(0.0 if until_idle else _LOOK)
                 if offer is not None:
                     self._busy += 1
+                    self.watch.set_lease(offer.lease)
+                    self._tell("taken", offer)
                     group.start_soon(self._work, offer)
                 elif until_idle:
                     if not self._busy:
@@ -225,7 +198,7 @@ class Worker:
 
         async def run(job: Any) -> Any:
             with anyio.CancelScope() as cut:
-                delay = await self._dispatch(job, cut)
+                delay = (await self._dispatch(job, cut)).delay
                 return None if delay is None else queue_workers.Back(delay=delay)
             return None
 
@@ -249,40 +222,44 @@ class Worker:
 
     async def _work(self, offer: Offer) -> None:
         """Do what an offer is about, and end it last."""
-        delay: float | None = 0.0
-        is_ours = True
+        began, delay = anyio.current_time(), 0.0
+        kind: NoticeKind = "back"
+        failure = ""
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._extend, offer, group.cancel_scope)
-                delay = await self._dispatch(offer, group.cancel_scope)
+                ended = await self._dispatch(offer, group.cancel_scope)
+                kind, delay = ("done", 0.0) if ended.delay is None else ("back", ended.delay)
+                failure = ended.error
                 group.cancel_scope.cancel()
         except* Fenced:
-            is_ours = False  # another worker has the step, and an offer of its own
+            kind = "lost"  # another worker has the step, and an offer of its own
         except* LocusError as errors:
-            _LOG.warning("worker %s gives %s back: %s", self.name, offer.thread_id, errors.exceptions[0])
-            delay = offer.lease / 4
+            kind, failure, delay = "error", str(errors.exceptions[0]), offer.lease / 4
+            _LOG.warning("worker %s gives %s back: %s", self.name, offer.thread_id, failure)
         finally:
-            if is_ours:
+            if kind != "lost":
                 with anyio.move_on_after(_SHIELD, shield=True), contextlib.suppress(LocusError):
-                    await (offer.done() if delay is None else offer.back(delay))
+                    await (offer.done() if kind == "done" else offer.back(delay))
             self._busy -= 1
             self._change()
+            self._tell(kind, offer, text=failure, seconds=anyio.current_time() - began)
 
-    async def _dispatch(self, offer: Dispatched, cut: anyio.CancelScope) -> float | None:
-        """Run what is due; gives the seconds until it is due again, or None when nothing is left to do."""
+    async def _dispatch(self, offer: Dispatched, cut: anyio.CancelScope) -> Ended:
+        """Run what is due."""
         if offer.queue == RUNS:
             await self._runs.begin(offer.thread_id)
-            return None
+            return Ended()
         try:
             record, state, left = await self._iteration.run(offer.thread_id, cut)
         except ThreadBusy:
-            return offer.lease / 4
+            return Ended(offer.lease / 4)
         if left is None:
             try:
                 await self._runs.follow(record, state)
             except ThreadBusy:
-                return _SOON
-        return left
+                return Ended(_SOON)
+        return Ended(left, state.error if left is None and state.status == "failed" else "")
 
     async def _extend(self, offer: Offer, cut: anyio.CancelScope) -> None:
         """Keep the offer while its handler runs; when it is lost, the claim says whether the step is."""
@@ -292,8 +269,24 @@ class Worker:
                 if not await offer.extend():
                     cut.cancel()
 
+    async def depths(self) -> dict[str, QueueDepth]:
+        """What is in its queues.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        return {name: await self.store.depth(name) for name in self.queues}
+
+    def _on_stuck(self) -> None:
+        text = f"the event loop has not turned for {self.watch.stuck_after:g} s; leases are not renewed meanwhile"
+        _LOG.error("worker %s: %s", self.name, text)
+        self._tell("stuck", text=text)
+
+    def _tell(self, kind: NoticeKind, offer: Offer | None = None, *, text: str = "", seconds: float = 0.0) -> None:
+        if self._on_notice is not None:
+            about = ("", 0) if offer is None else (offer.thread_id, offer.delivered)
+            self._on_notice(DispatchNotice(kind, *about, text, bool(text), seconds))
+
     def _change(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-    Handle = handle

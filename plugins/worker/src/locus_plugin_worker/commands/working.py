@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -23,6 +23,9 @@ __all__ = ["worker"]
 
 #: Kinds in a manifest's ``provides``: ``() -> (notice) -> None``, and ``(say) -> context manager`` around a command.
 _NOTICES, _AROUND = "worker_notices", "command_session"
+
+#: What serves ``--metrics``: ``(address) -> endpoint``, the option, and the package that has it.
+_METRICS = ("worker_metrics", "--metrics", "locus-plugin-telemetry[prometheus]")
 
 #: What a notice is called on a line.
 _WORDS = {
@@ -64,6 +67,13 @@ _WORDS = {
     metavar="SECONDS",
     help="Give its runs to others when the event loop has not turned for so long; default: 10 lease times.",
 )
+@click.option(
+    "--metrics",
+    is_flag=False,
+    flag_value="0",
+    metavar="[HOST:PORT]",
+    help="Serve /metrics for Prometheus and /healthz; default: a free port of this machine alone, which is printed.",
+)
 @click.option("--until-idle", is_flag=True, help="Leave when nothing is ready and nothing is under way.")
 @as_json_option
 @click.pass_context
@@ -75,6 +85,7 @@ def worker(
     queues: tuple[str, ...],
     drain: float,
     stuck_after: float | None,
+    metrics: str | None,
     until_idle: bool,
     as_json: bool,
     checkpointer: str | None,
@@ -85,6 +96,7 @@ def worker(
     locus worker shop:agent
     locus worker shop:agent billing:agent --slots 8
     locus worker shop:agent --queue 'tenant:*'
+    locus worker shop:agent --metrics 127.0.0.1:9464
 
     Start as many as you like: each run is worked on by one of them. If one is killed, another goes on with its runs
     from where they are, and no tool with effect="once" runs twice. What runs, ends and goes back is one line each.
@@ -98,6 +110,9 @@ def worker(
     own = next((each.runtime.store for each in agents if each.runtime.store is not None), None)
     with open_queues(ctx, checkpointer, writes=True, store=own) as journals:
         listeners = [_print_json if as_json else _print_line, *_listeners(ctx, journals)]
+        endpoint = None if metrics is None else cli.load_provided(ctx, *_METRICS)(metrics)
+        if endpoint is not None:
+            listeners.append(endpoint.on_notice)
 
         def tell(notice: Notice) -> None:
             for listener in listeners:
@@ -111,10 +126,11 @@ def worker(
             drain=drain,
             stuck_after=stuck_after,
             on_notice=tell,
+            on_event=None if endpoint is None else endpoint.on_event,
         )
         if not as_json:
             cli.say(f"{made.name}: {slots} slots, in {journals.kept.name}; Ctrl-C leaves")
-        journals.run(_work(made, until_idle=until_idle))
+        journals.run(_work(made, endpoint, until_idle=until_idle))
     return 0
 
 
@@ -130,9 +146,12 @@ def _listeners(ctx: click.Context, journals: Any) -> list[Callable[[Notice], obj
     return found
 
 
-async def _work(made: Worker, *, until_idle: bool) -> None:
+async def _work(made: Worker, endpoint: Any, *, until_idle: bool) -> None:
     with _leaving_on_signals(made):
-        await made.run(until_idle=until_idle)
+        async with AsyncExitStack() as around:
+            if endpoint is not None:
+                cli.say(f"metrics: {await around.enter_async_context(endpoint.serve(made))}")
+            await made.run(until_idle=until_idle)
 
 
 @contextmanager

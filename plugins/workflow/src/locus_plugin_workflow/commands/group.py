@@ -7,7 +7,7 @@ import json
 import shlex
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,15 @@ from locus.plugin import Lazy
 from locus_plugin_workflow import client
 from locus_plugin_workflow.client import WorkflowRun, check_store
 from locus_plugin_workflow.commands.programs import load_workflow
+from locus_plugin_workflow.dispatches import DispatchNotice
 from locus_plugin_workflow.events import StepEvent
 from locus_plugin_workflow.machine import StepState
 from locus_plugin_workflow.worker import Worker
 
 __all__ = ["workflow"]
+
+#: What serves ``--metrics``: ``(address) -> endpoint``, the option, and the package that has it.
+_METRICS = ("worker_metrics", "--metrics", "locus-plugin-telemetry[prometheus]")
 
 #: The command line is another distribution, which is there when a command is called.
 cli: Any = Lazy("locus.cli")
@@ -104,6 +108,19 @@ def _read_input(text: str) -> Any:
 @workflow.command(cls=StoreCommand, short_help="Run steps of workflows, until Ctrl-C or SIGTERM.")
 @click.argument("sources", nargs=-1, required=True, metavar="MODULE:NAME...")
 @click.option("--slots", type=click.IntRange(min=1), default=4, show_default=True, help="How many dispatches at once.")
+@click.option(
+    "--stuck-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Give its steps to others when the event loop has not turned for so long; default: 10 lease times.",
+)
+@click.option(
+    "--metrics",
+    is_flag=False,
+    flag_value="0",
+    metavar="[HOST:PORT]",
+    help="Serve /metrics for Prometheus and /healthz; default: a free port of this machine alone, which is printed.",
+)
 @click.option("--until-idle", is_flag=True, help="Leave when nothing is ready and nothing is under way.")
 @_as_json
 @click.pass_context
@@ -112,6 +129,8 @@ def work(
     *,
     sources: tuple[str, ...],
     slots: int,
+    stuck_after: float | None,
+    metrics: str | None,
     until_idle: bool,
     as_json: bool,
     checkpointer: str | None,
@@ -123,14 +142,30 @@ def work(
     """
     definitions = [load_workflow(source) for source in dict.fromkeys(sources)]
     with _open_store(ctx, checkpointer, writes=True) as journals:
-        made = Worker(journals.store, definitions, slots=slots, hooks=[_print_json if as_json else _print_line])
+        endpoint = None if metrics is None else cli.load_provided(ctx, *_METRICS)(metrics)
+
+        def hear(notice: DispatchNotice) -> None:
+            if notice.kind == "stuck":
+                cli.say(cli.one_line(notice.text))
+            if endpoint is not None:
+                endpoint.on_notice(notice)
+
+        made = Worker(
+            journals.store,
+            definitions,
+            slots=slots,
+            hooks=[_print_json if as_json else _print_line],
+            stuck_after=stuck_after,
+            on_notice=hear,
+            on_event=None if endpoint is None else endpoint.on_event,
+        )
         if not as_json:
             cli.say(f"{made.name}: {slots} slots, in {journals.kept.name}; Ctrl-C leaves")
-        journals.run(_work(made, until_idle=until_idle))
+        journals.run(_work(made, endpoint, until_idle=until_idle))
     return 0
 
 
-async def _work(made: Worker, *, until_idle: bool) -> None:
+async def _work(made: Worker, endpoint: Any, *, until_idle: bool) -> None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     heard: list[int] = []
 
@@ -143,7 +178,10 @@ async def _work(made: Worker, *, until_idle: bool) -> None:
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(leave)) for number in signals}
     try:
-        await made.run(until_idle=until_idle)
+        async with AsyncExitStack() as around:
+            if endpoint is not None:
+                cli.say(f"metrics: {await around.enter_async_context(endpoint.serve(made))}")
+            await made.run(until_idle=until_idle)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
