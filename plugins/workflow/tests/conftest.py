@@ -10,7 +10,7 @@ import pytest
 from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools, warm_server
 from plugins.worker.tests.conftest import place, start
 
-__all__ = ["environment", "here", "locus", "place", "shop", "site", "start", "tools", "warm_server"]
+__all__ = ["environment", "everything", "here", "locus", "place", "shop", "site", "start", "tools", "warm_server"]
 
 PROGRAM = """
 from locus.workflow import Workflow
@@ -56,3 +56,10 @@ def locus(here: Path, shop: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     """Runs a command line in this process, where this plugin and those that keep threads are installed."""
     monkeypatch.syspath_prepend(here)
     return run_in_process(here, capsys, monkeypatch, {"cli", "sqlite", "workflow"})
+
+
+@pytest.fixture
+def everything(here: Path, shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
+    """The same, with the commands of workers."""
+    monkeypatch.syspath_prepend(here)
+    return run_in_process(here, capsys, monkeypatch, {"cli", "sqlite", "worker", "workflow"})

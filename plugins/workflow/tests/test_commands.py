@@ -95,12 +95,30 @@ def test_mistake_is_named(locus: Locus, store: tuple[str, str], arguments: tuple
     assert "Traceback" not in done.err
 
 
-def test_step_that_sleeps_is_shown_with_its_time(locus: Locus, store: tuple[str, str]) -> None:
+def test_step_that_sleeps_is_shown_with_its_time(everything: Locus, store: tuple[str, str]) -> None:
+    locus = everything
     locus("workflow", "start", "shop:naps", "--id", "r", *store)
     locus("workflow", "work", "shop:naps", "--until-idle", *store)
 
     (shown,) = [json.loads(locus("workflow", "show", "r", "--json", *store).out)]
     due = datetime.fromisoformat(shown["steps"]["rest"]["not_before"])
     assert (shown["status"], shown["steps"]["rest"]["status"]) == ("running", "running")
-    text = locus("workflow", "show", "r", *store).out
-    assert f"  rest: sleeps until {due.astimezone():%Y-%m-%d %H:%M:%S}" in text
+    time = f"sleeps until {due.astimezone():%Y-%m-%d %H:%M:%S}"
+    assert f"  rest: {time}" in locus("workflow", "show", "r", *store).out
+
+    (listed,) = [each for each in rows(locus("runs", "--json", *store).out) if each["thread_id"] == "r/rest"]
+    assert (listed["state"], datetime.fromisoformat(listed["not_before"])) == ("paused", due)
+    assert time in locus("runs", *store).out
+    shown = json.loads(locus("runs", "show", "r/rest", "--json", *store).out)
+    assert datetime.fromisoformat(shown["not_before"]) == due
+    assert shown["moments"][-1]["text"] == f"sleeps until {due.isoformat(timespec='seconds')}"
+    assert f"run r/rest: {time}" in locus("runs", "show", "r/rest", *store).out
+    assert "paused: sleeps until " in locus("threads", "show", "r/rest", *store).out
+
+
+def test_run_that_does_not_sleep_is_shown_without_a_time(everything: Locus, store: tuple[str, str]) -> None:
+    everything("workflow", "start", "shop:wf", "--id", "r", *store)
+
+    (listed,) = rows(everything("runs", "--json", *store).out)
+    assert (listed["state"], listed["not_before"]) == ("paused", None)
+    assert "sleeps" not in everything("runs", *store).out

@@ -158,6 +158,8 @@ def detail_of(host: JournalHost, questions: Sequence[Asked]) -> str:
         return "; ".join(question.question for question in questions)
     newest = host.claim.entries[-1].body if host.claim.entries else last
     if isinstance(newest, Paused):
+        if newest.not_before is not None:
+            return f"sleeps until {format_time(newest.not_before)}"
         return f"cancelled ({newest.reason})" if newest.kind == "cancelled" and newest.reason else newest.reason
     if last is None or newest is not last or (host.open_node is not None and last.node != FORK):
         return ""

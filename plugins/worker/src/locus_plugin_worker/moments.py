@@ -50,7 +50,7 @@ class Moment:
         n: the number of the entry.
         kind: what it is.
         run_id: of the run.
-        text: what was said, asked or came back; for ``"ended"`` and ``"paused"`` the reason.
+        text: what was said, asked or came back; for ``"ended"`` and ``"paused"`` the reason, or until when it sleeps.
         call: the call, for ``"called"``.
         tool: the tool's name, for ``"returned"`` and ``"asked"``.
         is_failure: a tool, a model or the run failed.
@@ -132,6 +132,8 @@ def _of_note(n: int, body: Body) -> Moment | None:
             return Moment(n=n, kind="cancelled", run_id=body.run_id, text=body.reason)
         case Paused():
             why = _PAUSES[body.kind]
+            if body.not_before is not None:
+                why = f"sleeps until {body.not_before.isoformat(timespec='seconds')}"
             text = f"{why}: {body.reason}" if body.reason else why
             failed = body.kind in ("dead_letter", "failed")
             return Moment(n=n, kind="paused", run_id=body.run_id, text=text, is_failure=failed, pause=body.kind)

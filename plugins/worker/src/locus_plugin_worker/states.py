@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from locus.core.journal import Submitted
+from locus.core.journal import Paused, Submitted
 from locus.journal.listing import parent_thread
 from locus_plugin_worker.presence import PREFIX
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from locus.journal import JournalStore, ThreadInfo, ThreadQuery, ThreadStatus
 
-__all__ = ["STATES", "read_runs", "read_submitted", "state_of"]
+__all__ = ["STATES", "describe_state", "read_due", "read_runs", "read_submitted", "state_of"]
 
 #: State -> the statuses of threads that it covers.
 STATES: Final[dict[str, tuple[ThreadStatus, ...]]] = {
@@ -34,6 +36,11 @@ def state_of(info: ThreadInfo) -> str:
     return _BY_STATUS.get(info.status, "unknown") if info.status is not None else "unknown"
 
 
+def describe_state(state: str, due: datetime | None) -> str:
+    """How a run is, for people: until when it sleeps, where it does."""
+    return state if due is None else f"sleeps until {due.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
 async def read_runs(store: JournalStore, query: ThreadQuery, limit: int) -> list[dict[str, Any]]:
     """The runs that a query selects, the most recently changed first, as data; children are not runs of their own.
 
@@ -47,12 +54,14 @@ async def read_runs(store: JournalStore, query: ThreadQuery, limit: int) -> list
         if not info.head or info.thread_id.startswith(PREFIX) or parent_thread(info.thread_id) is not None:
             continue
         turn = None if info.title else await read_submitted(store, info.thread_id)
+        due = await read_due(store, info)
         rows.append(
             {
                 "thread_id": info.thread_id,
                 "state": state_of(info),
                 "agent": info.agent_id or (turn.agent if turn is not None else ""),
                 "title": info.title or (turn.prompt.text if turn is not None else ""),
+                "not_before": None if due is None else due.isoformat(),
                 "node": info.node,
                 "holder": info.holder,
                 "created_at": None if info.created_at is None else info.created_at.isoformat(),
@@ -62,6 +71,15 @@ async def read_runs(store: JournalStore, query: ThreadQuery, limit: int) -> list
         if len(rows) == limit:
             break
     return rows
+
+
+async def read_due(store: JournalStore, info: ThreadInfo) -> datetime | None:
+    """Until when the run of a thread sleeps, or None: its newest entry says it."""
+    if info.status != "paused":
+        return None
+    newest = await store.read(info.thread_id, info.head - 1)
+    body = newest[-1].body if newest else None
+    return body.not_before if isinstance(body, Paused) else None
 
 
 async def read_submitted(store: JournalStore, thread_id: str) -> Submitted | None:

@@ -12,7 +12,7 @@ from locus.journal.listing import QUEUE
 from locus_plugin_worker.commands.base import QueueCommand, age, as_json_option, cli, open_queues, shorten
 from locus_plugin_worker.commands.reaching import answer, cancel, retry
 from locus_plugin_worker.commands.showing import show, watch
-from locus_plugin_worker.states import STATES, read_runs
+from locus_plugin_worker.states import STATES, describe_state, read_runs
 
 __all__ = ["runs"]
 
@@ -58,7 +58,8 @@ def runs(
     locus runs answer ID yes
 
     A run is named by its thread, which `locus submit` prints. It is queued, running, waiting (for a person's answer),
-    paused, crashed (another worker gets it), ended, failed, or set aside because its workers died there too often.
+    paused, where it sleeps with the time, crashed (another worker gets it), ended, failed, or set aside because its
+    workers died there too often.
     """  # noqa: D301  click reads the character
     if ctx.invoked_subcommand is not None:
         cli.pass_on(ctx, checkpointer=checkpointer, as_json=as_json)
@@ -81,7 +82,7 @@ def runs(
     cells = [
         (
             cli.one_line(r["thread_id"]),
-            r["state"],
+            describe_state(r["state"], _time(r["not_before"])),
             _age(r["updated_at"]),
             cli.one_line(r["agent"]) or "-",
             shorten(r["title"]),
@@ -92,8 +93,12 @@ def runs(
     return 0
 
 
+def _time(at: str | None) -> datetime | None:
+    return None if at is None else datetime.fromisoformat(at)
+
+
 def _age(at: str | None) -> str:
-    return age(None if at is None else datetime.fromisoformat(at))
+    return age(_time(at))
 
 
 for _command in (show, watch, cancel, answer, retry):

@@ -13,7 +13,7 @@ from locus.journal import JournalHost, Signal, ThreadInfo
 from locus_plugin_worker.commands.base import QueueCommand, age, as_json_option, cli, not_blank, open_queues
 from locus_plugin_worker.commands.watching import show_moment, watch_thread
 from locus_plugin_worker.moments import Moment, read_moments
-from locus_plugin_worker.states import read_submitted, state_of
+from locus_plugin_worker.states import describe_state, read_submitted, state_of
 
 __all__ = ["show", "watch"]
 
@@ -58,14 +58,14 @@ class _Found:
     ) -> None:
         self.info, self.turn, self.moments, self.signals = info, turn, moments, signals
         self.questions = tuple(host.open_questions.values())
-        self.state = state_of(info)
+        self.state, self.due = state_of(info), host.due
 
     def lines(self) -> list[str]:
         """What a person reads."""
         info, turn = self.info, self.turn
         held = f", {cli.one_line(info.holder)} for {age(info.since)}" if info.holder else ""
         agent = info.agent_id or (turn.agent if turn is not None else "") or "-"
-        lines = [f"run {cli.one_line(info.thread_id)}: {self.state}{held}"]
+        lines = [f"run {cli.one_line(info.thread_id)}: {describe_state(self.state, self.due)}{held}"]
         where = f", queue {cli.one_line(turn.queue)}" if turn is not None and turn.queue else ""
         version = f" version {cli.one_line(turn.version)}" if turn is not None and turn.version else ""
         lines.append(f"agent {cli.one_line(agent)}{version}{where}, changed {age(info.updated_at)} ago")
@@ -91,6 +91,7 @@ class _Found:
             "state": self.state,
             "agent": info.agent_id or (turn.agent if turn is not None else ""),
             "queue": turn.queue if turn is not None else "",
+            "not_before": None if self.due is None else self.due.isoformat(),
             "holder": info.holder,
             "since": None if info.since is None else info.since.isoformat(),
             "updated_at": None if info.updated_at is None else info.updated_at.isoformat(),
