@@ -31,7 +31,6 @@ from locus.core.errors import JournalError, ModelError, NotSerialisable, Outcome
 from locus.core.fingerprint import bare
 from locus.core.frozen import freeze, maker
 from locus.core.journal import (
-    BLANK,
     END,
     START,
     Answered,
@@ -47,14 +46,13 @@ from locus.core.journal import (
     Retried,
     StateDelta,
     Step,
-    Submitted,
     Transition,
     advance,
-    apply,
 )
 from locus.core.step_id import StepId
 from locus.journal.effects import Effects, InProcess
-from locus.journal.store import Appended, Claim, JournalStore, check_chain
+from locus.journal.fold import JournalFold
+from locus.journal.store import Appended, Claim, JournalStore
 from locus.journal.writes import (
     UNCHANGED,
     PendingWrite,
@@ -71,7 +69,7 @@ from locus.journal.writes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from datetime import datetime
     from typing import NoReturn, Self
 
@@ -86,7 +84,7 @@ _NO_DELTA = StateDelta()
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
 
 
-class JournalHost:
+class JournalHost(JournalFold):
     """The journal of a claimed thread as the loop writes and reads it.
 
     Args:
@@ -96,72 +94,42 @@ class JournalHost:
     """
 
     __slots__ = (
-        "_answers",
         "_cached",
         "_deferred",
         "_durable",
         "_has_model_answer",
-        "_interrupted",
         "_keeps_history",
         "_pending_writes",
         "_snapshot_every",
-        "_steps",
         "_store_append",
         "_store_post",
         "_store_snapshot",
-        "claim",
-        "due",
         "effects",
-        "head",
-        "last",
-        "last_at",
-        "questions",
-        "retried_steps",
-        "run_id",
-        "segment",
-        "state",
         "stop_error",
         "store",
-        "submitted",
     )
 
     def __init__(self, store: JournalStore, claim: Claim, effects: Effects | None = None) -> None:
-        self.store, self.claim, self.head = store, claim, claim.head
+        super().__init__(claim)
+        self.store = store
         self.effects: Effects = InProcess() if effects is None else effects
         self._store_append: Callable[..., Awaitable[Appended]] = store.append
         self._store_snapshot: Callable[..., Awaitable[bool]] = store.snapshot
-        self.stop_error: JournalError | None = None
-        #: The state as last committed.
-        self.state: AgentState = BLANK if claim.snapshot is None else claim.snapshot.state
-        self.last: Transition | None = None  # None on a new thread; `last_at` is its number
-        #: Open questions of the node under way, by interrupt id.
-        self.questions: dict[str, Asked] = {}
-        self.submitted: Submitted | None = None  # a turn that has not begun
-        self.due: datetime | None = None  # when a paused run is to go on
-        self._steps: dict[StepId, Step] = {}
-        #: The steps of the node under way that a hook has asked to be tried again.
-        self.retried_steps: set[StepId] = set()
-        #: The intents of bodies of the node under way that were left to ask a person.
-        self._interrupted: dict[StepId, Intent] = {}
-        self._answers: dict[str, Answered] = {}
-        self.run_id, self.segment, self._cached, self.last_at = "", 0, 0, 0
-        if claim.snapshot is not None:
-            self._cached = self.last_at = claim.snapshot.at
-            self.enter_transition(claim.snapshot.last)
+        self._keeps_history = store.keeps_history
+        #: How a write is begun whose end the loop need not wait for, where the store can do that.
+        self._store_post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps_history else None
+        #: How many entries apart snapshots are, and the number of the entry that the newest one holds.
+        self._snapshot_every = store.snapshot_every if self._keeps_history else None
+        self._cached = 0 if claim.snapshot is None else claim.snapshot.at
         #: What is written together with the next entry, and whether that holds what a model said.
         self._deferred: tuple[Body, ...] = ()
         self._has_model_answer = False
+        #: What is being written while the loop goes on; each follows the one before.
+        self._pending_writes: list[PendingWrite] = []
         #: State and last transition as they are written, while a transition waits or is being written.
         self._durable: tuple[AgentState, Transition | None] | None = None
-        #: What is being written while the loop goes on, where the store can do that; each follows the one before.
-        self._pending_writes: list[PendingWrite] = []
-        self._keeps_history = store.keeps_history
-        self._store_post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps_history else None
-        self._snapshot_every = store.snapshot_every if self._keeps_history else None
-        check_chain(claim.thread_id, claim.entries, self._cached)
-        for entry in claim.entries:
-            self.enter(entry.body)
-            self.last_at = entry.n if entry.body is self.last else self.last_at
+        #: Why nothing more is written; None while the host may write.
+        self.stop_error: JournalError | None = None
 
     @classmethod
     async def open(cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None) -> Self:
@@ -191,59 +159,6 @@ class JournalHost:
         with report_errors(store, thread_id, "read the thread", UNCHANGED):
             found = await store.peek(thread_id)
         return None if found is None else cls(store, found)
-
-    def enter(self, body: Body) -> None:
-        """Know what an entry of the journal says."""
-        kind = type(body)
-        if kind is Transition:
-            self.state = apply(self.state, body.delta)  # type: ignore[union-attr]
-            self.enter_transition(body)  # type: ignore[arg-type]
-        elif kind is Outcome or kind is Intent or kind is ModelFailed:
-            # A new turn that died before its first transition may have left steps behind: they are not this run's.
-            if body.run_id == self.run_id:
-                self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
-        elif kind is Retried and body.run_id == self.run_id:
-            self.retried_steps.add(body.step_id)  # type: ignore[union-attr]
-        elif kind is Asked:
-            # The body was left in good order to ask: it may be entered again, and writes its intent anew.
-            if type(left := self._steps.pop(body.step_id, None)) is Intent:  # type: ignore[union-attr]
-                self._interrupted[body.step_id] = left  # type: ignore[union-attr]
-            self.questions[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
-            self._answers.pop(body.interrupt_id, None)  # type: ignore[union-attr]  # it was about another call
-        elif kind is Answered:
-            self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
-        elif kind is Paused or kind is Resumed:
-            self.segment = max(self.segment, body.segment)  # type: ignore[union-attr]
-            self.due = body.not_before if isinstance(body, Paused) else None
-        elif kind is Submitted:
-            self.submitted = body  # type: ignore[assignment]
-
-    def enter_transition(self, transition: Transition) -> None:
-        """Know that a node is done, whose state is known."""
-        self.last, self.run_id = transition, transition.run_id
-        if transition.segment > self.segment or transition.node == START:
-            self.segment, self.submitted = transition.segment, None
-        if self._steps or self.questions or self._answers or self.retried_steps:
-            self.clear_node()
-
-    def clear_node(self) -> None:
-        """Forget what is known of the node under way."""
-        self._steps, self.questions, self._answers, self.retried_steps, self._interrupted = {}, {}, {}, set(), {}
-
-    def begin(self, run_id: str) -> None:
-        """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
-        self.run_id, self.segment = run_id, 0
-        self.clear_node()
-
-    @property
-    def open_node(self) -> str | None:
-        """The node where an unfinished run goes on, or None."""
-        return None if self.last is None or self.last.next_node == END else self.last.next_node
-
-    @property
-    def open_questions(self) -> dict[str, Asked]:
-        """The questions without an answer, by interrupt id."""
-        return {i: q for i, q in self.questions.items() if i not in self._answers}
 
     async def _append(self, *bodies: Body) -> None:
         held = self._deferred
@@ -346,32 +261,6 @@ class JournalHost:
         if found is not None and found.digest != digest and bare(found.digest) != bare(digest):
             self._fail(mismatch_error(step_id, found.digest, digest))
         return found
-
-    def find_unchecked(self, step_id: StepId) -> Step | None:
-        """What the journal says about a step, whatever its arguments were."""
-        return self._steps.get(step_id)
-
-    def find_last_attempt(self, step_id: StepId) -> Step | None:
-        """What the journal says about the last attempt at a step of which it says anything."""
-        while (step_id in self.retried_steps) or step_id.at_attempt(step_id.attempt + 1) in self._steps:
-            step_id = step_id.at_attempt(step_id.attempt + 1)
-        return self._steps.get(step_id)
-
-    def may_have_begun(self, step_id: StepId) -> bool:
-        """Whether a step without an outcome may have had an effect.
-
-        Its intent is on record; or its body asked a person, and had made steps of its own by then, or is one that may
-        be repeated under its key and need not wrap what it does in steps.
-        """
-        if type(self.find_last_attempt(step_id)) is Intent:
-            return True
-        left = self._interrupted.get(step_id)
-        return left is not None and (left.policy == "keyed" or any(i.parent == step_id for i in self._steps))
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """What the journal says about the steps of the node under way, the last of each."""
-        return tuple(self._steps.values())
 
     def record_retry(self, step_id: StepId, reason: str) -> None:
         """Record, with what is written next, that a hook asked for another try."""
@@ -527,8 +416,12 @@ class JournalHost:
                 raise
             if not kept:
                 self._lose_claim(Appended.FENCED)
-        self.state, self.last_at = state, self.head + len(self._deferred)
-        self.enter_transition(transition)
+        # What `enter_transition` does, for a transition of this run and this segment.
+        self.state, self.last, self.last_at = state, transition, self.head + len(self._deferred)
+        if node == START:
+            self.submitted = None
+        if self._steps or self.questions or self._answers or self.retried_steps:
+            self.clear_node()
         if self._snapshot_every is not None and self.head - self._cached >= self._snapshot_every and not self._deferred:
             await self.flush()
             # A cache: without it a resume reads more. What keeps it from being written keeps the next entry, too.
@@ -565,20 +458,19 @@ class JournalHost:
         await self._append(*given)
         self._answers.update((a.interrupt_id, a) for a in given)
 
-    def answers(self, step_id: StepId) -> tuple[tuple[Asked, Any], ...]:
-        """The questions of a step of the node under way that have an answer, in order, each with its answer."""
-        asked = (q for q in self.questions.values() if q.step_id == step_id)
-        return tuple((q, self._answers[q.interrupt_id].answer) for q in asked if q.interrupt_id in self._answers)
-
-    def is_waiting(self, step_id: StepId, digests: Container[str]) -> bool:
-        """Whether a question of a step of the node under way, about one of these, has no answer yet."""
-        return any(q.step_id == step_id and q.digest in digests for q in self.open_questions.values())
-
     async def pause(self, kind: PauseKind, reason: str = "", seconds: float = 0.0, due: datetime | None = None) -> None:
         """End the segment without ending the run, so many seconds of work after the last transition."""
-        self.due, run_id, n = due, self.run_id, self.segment
-        paused = Paused(run_id=run_id, segment=n, kind=kind, reason=reason, not_before=due, active_seconds=seconds)
-        await self._append(paused)
+        self.due = due
+        await self._append(
+            Paused(
+                run_id=self.run_id,
+                segment=self.segment,
+                kind=kind,
+                reason=reason,
+                not_before=due,
+                active_seconds=seconds,
+            )
+        )
 
     async def annotate(self, step_id: StepId, value: Any) -> None:
         """Keep data for those who read the journal, written with what comes next, under a name that no step has."""
