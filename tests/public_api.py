@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ def listing() -> str:
     """Every public name, each where it is defined and then where it is offered again."""
     seen: dict[int, str] = {}
     lines: list[str] = []
+    modules = [importlib.import_module(name) for name in MODULES]
+    offered = {id(getattr(module, name)) for module in modules for name in vars(module)["__all__"]}
     # The facades last: a name is described in its own module, and only named where it is re-exported.
     for module in sorted(MODULES, key=lambda name: (-name.count("."), name)):
         for name in sorted(vars(importlib.import_module(module))["__all__"]):
@@ -62,20 +64,21 @@ def listing() -> str:
                 lines.append(f"{path} = {seen[id(value)]}")
                 continue
             seen[id(value)] = path
-            lines += _described(path, value)
+            lines += _described(path, value, offered)
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
-def _described(path: str, value: Any) -> Iterator[str]:
+def _described(path: str, value: Any, offered: Set[int]) -> Iterator[str]:
     if not isinstance(value, type):
         yield f"{path}{_parameters(value) if inspect.isfunction(value) else ''}"
         return
     constructed = not issubclass(value, Enum | BaseException) and not getattr(value, "_is_protocol", False)
     yield f"{path}{_parameters(value) if constructed else ''}"
-    own = dict(_members(value))
+    own: dict[str, str] = {}
     inherited: dict[str, str] = {}
-    for base in value.__mro__[:0:-1]:
-        inherited.update(_members(base))
+    for each in reversed(value.__mro__):
+        # A base that is not public itself is how a public class is built: what it defines is the class's own.
+        (own if each is value or id(each) not in offered else inherited).update(_members(each))
     yield from (f"{path}.{line}" for name, line in own.items() if inherited.get(name) != line)
 
 
