@@ -130,17 +130,22 @@ class Session:
             work: called with a connection, and whether an earlier call of it was broken off and may have been done. It
                 must be harmless to do again.
             together: how its statements belong together.
-            patience: seconds; that of the settings when None.
+            patience: seconds in all; that of the settings when None. A server that cannot be reached is tried no
+                longer than the settings say, however long the work itself may take.
 
         Raises:
             PostgresProblem: it could not be done.
         """
+        now = asyncio.get_running_loop().time
         limit = self.settings.patience if patience is None else patience
-        deadline = asyncio.get_running_loop().time() + limit
+        deadline = now() + limit
         was_begun, pause, failure = False, _PAUSE, None
+        away_since: float | None = None
         while True:
+            tried_at, is_connected = now(), False
             try:
                 async with asyncio.timeout_at(deadline), self._connection() as db:
+                    is_connected = True
                     try:
                         async with self._together(db, together):
                             return await work(db, was_begun)
@@ -152,8 +157,14 @@ class Session:
             except Exception as e:  # noqa: BLE001 - it becomes one of ours
                 # That time is over says less than what went wrong before.
                 failure = failure if isinstance(e, TimeoutError) and failure is not None else e
-                if not is_passing(e) or asyncio.get_running_loop().time() + pause > deadline:
-                    self._raise(failure, limit, is_unknown=was_begun)
+                if is_connected:
+                    away_since, end = None, deadline
+                else:
+                    away_since = tried_at if away_since is None else away_since
+                    end = min(deadline, away_since + self.settings.patience)
+                if not is_passing(e) or now() + pause > end:
+                    tried = limit if end == deadline else self.settings.patience
+                    self._raise(failure, tried, is_unknown=was_begun)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
