@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -12,12 +14,14 @@ from locus.core.errors import JournalDamaged, ThreadBusy
 from locus.journal import Claim
 from locus_plugin_nats.entries import load_about, load_snapshot, read_entries
 from locus_plugin_nats.errors import NatsProblem
+from locus_plugin_nats.folds import KeptFold
 from locus_plugin_nats.headers import Head, Tip, from_micros, micros
 from locus_plugin_nats.session import Held, Unresolved
 from locus_plugin_nats.subjects import key_of
 
 if TYPE_CHECKING:
     from locus.core.journal import Entry
+    from locus.journal import Snapshot
     from locus_plugin_nats.session import Session
 
 __all__ = ["busy_error", "claim", "describe_holder", "free_head", "peek", "read", "release", "renew"]
@@ -105,15 +109,21 @@ async def _show(session: Session, key: str, seq: int, token: str, before: Tip | 
         before: the message before the claim.
     """
     held = session.held[token]
-    cached = await load_snapshot(session, key, held.head)
-    after = 0 if cached is None else cached.at
-    newest = Tip(seq, held.head, 0, b"", "c")
-    if before is not None and before.head.count and before.head.n - before.head.count <= after:
-        newest = before  # which has all the entries, as that of a thread that was just submitted does
-    entries, marks = await read_entries(session, key, newest, after)
-    held.marks, held.about = marks, await load_about(session, key, held.head)
-    if cached is not None and held.head.snapshot is not None:
-        held.marks.insert(0, (cached.at, held.head.snapshot[1]))
+    kept = None if before is None else find_fold(session, key, before)
+    cached: Snapshot | None
+    if kept is not None:
+        cached, entries = kept.fold, await _read_tail(session, kept)
+        held.marks, held.about, held.folded = kept.held.marks, kept.held.about, kept.held.folded
+    else:
+        cached = await load_snapshot(session, key, held.head)
+        after = 0 if cached is None else cached.at
+        newest = Tip(seq, held.head, 0, b"", "c")
+        if before is not None and before.head.count and before.head.n - before.head.count <= after:
+            newest = before  # which has all the entries, as that of a thread that was just submitted does
+        entries, marks = await read_entries(session, key, newest, after)
+        held.marks, held.about = marks, await load_about(session, key, held.head)
+        if cached is not None and held.head.snapshot is not None:
+            held.marks.insert(0, (cached.at, held.head.snapshot[1]))
     return Claim(
         thread_id=held.head.id,
         token=token,
@@ -126,6 +136,21 @@ async def _show(session: Session, key: str, seq: int, token: str, before: Tip | 
     )
 
 
+def find_fold(session: Session, key: str, tip: Tip) -> KeptFold | None:
+    """The fold that was kept of a thread, if its newest message says that it still counts."""
+    return session.folds.find(key, lambda kept: kept.fits(tip))
+
+
+async def _read_tail(session: Session, kept: KeptFold) -> list[Entry]:
+    """The entries behind a fold: mostly they are in the message that was written last, and nothing is asked."""
+    held, after = kept.held, kept.fold.at
+    assert held.newest is not None
+    behind = bisect_right(held.marks, after, key=itemgetter(0))
+    first = held.marks[behind][1] if behind < len(held.marks) else held.newest.seq
+    entries, _ = await read_entries(session, held.key, held.newest, after, first)
+    return entries
+
+
 async def peek(session: Session, thread_id: str) -> Claim | None:
     """What a claim would show; None for an empty thread."""
     key = key_of(thread_id)
@@ -133,8 +158,13 @@ async def peek(session: Session, thread_id: str) -> Claim | None:
     while tip is not None and tip.head.n:
         is_held = await session.lease.is_alive(tip.head.worker, tip.head.token)
         try:
-            cached = await load_snapshot(session, key, tip.head)
-            entries, _ = await read_entries(session, key, tip, 0 if cached is None else cached.at)
+            kept = find_fold(session, key, tip)
+            cached: Snapshot | None
+            if kept is not None:
+                cached, entries = kept.fold, await _read_tail(session, kept)
+            else:
+                cached = await load_snapshot(session, key, tip.head)
+                entries, _ = await read_entries(session, key, tip, 0 if cached is None else cached.at)
         except JournalDamaged:
             # A newer snapshot may have taken the place of this one, or the thread was deleted meanwhile.
             again = await session.tip(key, thread_id)
@@ -153,8 +183,15 @@ async def peek(session: Session, thread_id: str) -> Claim | None:
     return None
 
 
-async def release(session: Session, made: Claim, not_before: datetime | None) -> None:
-    """Give a thread back; a claim that is over is left alone. What cannot be written now is written later."""
+async def release(session: Session, made: Claim, not_before: datetime | None, fold: Snapshot | None = None) -> None:
+    """Give a thread back; a claim that is over is left alone. What cannot be written now is written later.
+
+    Args:
+        session: the store.
+        made: what is given back.
+        not_before: when the run wants to go on.
+        fold: its state, to be kept for the next claim.
+    """
     due = None if not_before is None else micros(not_before)
     held = session.held.get(made.token)
     try:
@@ -162,7 +199,8 @@ async def release(session: Session, made: Claim, not_before: datetime | None) ->
         if found is None:
             return
         head = found.head.next(worker="", holder="", host="", pid=0, since=0, not_before=due)
-        await session.advance(found, "r", head)
+        if await session.advance(found, "r", head) and fold is not None and found.newest is not None:
+            session.folds.keep(found.key, KeptFold(fold, found))
     except NatsProblem:
         # The run has ended, and how it ended matters more than this.
         if held is not None:

@@ -160,8 +160,17 @@ async def load_snapshot(session: Session, key: str, head: Head) -> Snapshot | No
     return Snapshot(at, fold(BLANK, [whole]), last)
 
 
-async def read_entries(session: Session, key: str, tip: Tip, after: int) -> tuple[list[Entry], list[tuple[int, int]]]:
+async def read_entries(
+    session: Session, key: str, tip: Tip, after: int, first: int = 0
+) -> tuple[list[Entry], list[tuple[int, int]]]:
     """The entries after a number, up to those of a message, and where each message ends: its last entry, its sequence.
+
+    Args:
+        session: the store.
+        key: of the thread.
+        tip: the message.
+        after: number of the entry before the first one wanted.
+        first: sequence of the message that holds that one, where it is known.
 
     Raises:
         JournalDamaged: one of them is missing, or is not what was written.
@@ -169,9 +178,10 @@ async def read_entries(session: Session, key: str, tip: Tip, after: int) -> tupl
     head = tip.head
     if head.n <= after:
         return [], []
-    first = head.base + 1
-    if head.snapshot is not None and after >= head.snapshot[0]:
-        first = head.snapshot[1]
+    if not first:
+        first = head.base + 1
+        if head.snapshot is not None and after >= head.snapshot[0]:
+            first = head.snapshot[1]
     if head.count and head.n - head.count <= after:
         messages = [tip]
     else:

@@ -20,8 +20,10 @@ from attrs import define, field
 from locus.core.errors import JournalDamaged
 from locus.journal import Signal, Watch
 from locus.journal.listing import About
+from locus_kit.folds import Folds
 from locus_plugin_nats.durability import check_durability
 from locus_plugin_nats.errors import NatsProblem, NatsUnreachable, StreamMismatch, TooOld
+from locus_plugin_nats.folds import KeptFold
 from locus_plugin_nats.headers import HEADER, Head, Tip, make_tip
 from locus_plugin_nats.index import Index
 from locus_plugin_nats.leases import Lease
@@ -63,6 +65,7 @@ class Held:
         heard: number of the newest signal that it heard of.
         folded: how long a fold was when it was encoded last, in bytes.
         marks: number of the last entry of each message since the newest snapshot, and the message's sequence.
+        newest: the newest message with entries that was written with this claim, or None.
     """
 
     key: str
@@ -73,6 +76,7 @@ class Held:
     heard: int = 0
     folded: int = 0
     marks: list[tuple[int, int]] = field(factory=list)
+    newest: Tip | None = None
 
 
 class Session:
@@ -87,6 +91,8 @@ class Session:
         self.held: dict[str, Held] = {}
         #: Claims that were given back, or whose fate is not known, and that are to be released: token -> key and time.
         self.owed: dict[str, tuple[str, int | None]] = {}
+        #: By key of the thread.
+        self.folds: Folds[str, KeptFold] = Folds()
         #: Writes that listings wait for.
         self.writes: set[asyncio.Task[Any]] = set()
         #: What is known of queues.
@@ -342,6 +348,7 @@ class Session:
         held.seq, held.head = seq, head
         if head.count:
             held.marks.append((head.n, seq))
+            held.newest = Tip(seq, head, 0, body, kind)
         return True
 
     def lose(self, token: str) -> None:

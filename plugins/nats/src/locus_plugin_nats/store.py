@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
-    from locus.journal import Offer, Posted, QueueDepth, Signal
+    from locus.journal import Offer, Posted, QueueDepth, Signal, Snapshot
     from locus_plugin_nats.places import Place
 
 __all__ = ["NatsStore", "make"]
@@ -80,6 +80,7 @@ class NatsStore:
         self._address = parse_address(address)
         self.settings = settings or NatsSettings()
         self._closed = False
+        self._folds: dict[str, Snapshot] = {}
         self._worker, self._dropped = self._start()
 
     def _start(self) -> tuple[Worker, weakref.finalize[[], NatsStore]]:
@@ -203,8 +204,13 @@ class NatsStore:
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back. Where that cannot be written, it is written later."""
+        fold = self._folds.pop(claim.token, None)
         with contextlib.suppress(StoreClosed):  # which gave everything back
-            await self._do(_releasing(claim, not_before), is_write=True)
+            await self._do(_releasing(claim, not_before, fold), is_write=True)
+
+    def keep_fold(self, claim: Claim, fold: Snapshot) -> None:
+        """Remember it, when the thread is given back."""
+        self._folds[claim.token] = fold
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest, also one whose worker died on it."""
@@ -352,12 +358,14 @@ class NatsStore:
         await self.aclose()
 
 
-def _releasing(claim: Claim, not_before: datetime | None) -> Callable[[Session], Awaitable[None]]:
+def _releasing(
+    claim: Claim, not_before: datetime | None, fold: Snapshot | None = None
+) -> Callable[[Session], Awaitable[None]]:
     key = key_of(claim.thread_id)
 
     async def work(session: Session) -> None:
         async with session.order(key):
-            await claims.release(session, claim, not_before)
+            await claims.release(session, claim, not_before, fold)
 
     return work
 

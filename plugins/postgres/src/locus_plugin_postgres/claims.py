@@ -15,10 +15,11 @@ from attrs import evolve
 from locus.core.errors import JournalDamaged, ThreadBusy
 from locus.core.journal import Transition, delta, entry_to_json
 from locus.core.state import AgentState
-from locus.journal import Claim
+from locus.journal import Claim, Snapshot
 from locus.journal.listing import Progress
 from locus_plugin_postgres.errors import PostgresProblem
-from locus_plugin_postgres.rows import about_from, body_of, build_claim, decode, encode, key_of
+from locus_plugin_postgres.folds import KeptFold
+from locus_plugin_postgres.rows import about_from, body_of, build_claim, decode, encode, entries_of, key_of
 from locus_plugin_postgres.session import Held, Session
 from locus_plugin_postgres.signals import find_signals
 
@@ -50,7 +51,7 @@ SELECT t.holder, t.since, t.worker, {alive} AS alive,
 FROM {s}.threads t WHERE key = $1
 """
 
-_THREAD = "SELECT id, head, t.token <> '' AND NOT {alive} AS abandoned FROM {s}.threads t WHERE key = $1"
+_THREAD = "SELECT id, head, tip, t.token <> '' AND NOT {alive} AS abandoned FROM {s}.threads t WHERE key = $1"
 
 #: The snapshots of a thread, and its appends from the one that holds the newest of them on.
 _JOURNAL = """
@@ -59,6 +60,14 @@ UNION ALL
 SELECT first, last, writer, parent, body FROM {s}.entries WHERE thread = $1 AND last >= CASE WHEN $2 THEN
     coalesce((SELECT max(at) FROM {s}.snapshots WHERE thread = $1), 0) ELSE 0 END
 ORDER BY last
+"""
+
+#: The number of the newest snapshot of a thread, and its appends that hold entries after a number.
+_TAIL = """
+SELECT newest.at, e.first, e.last, e.writer, e.parent, e.body
+FROM (SELECT coalesce(max(at), 0) AS at FROM {s}.snapshots WHERE thread = $1) newest
+LEFT JOIN {s}.entries e ON e.thread = $1 AND e.last > $2
+ORDER BY e.last
 """
 
 _RENEW = "UPDATE {s}.threads SET lease = $3 WHERE key = $1 AND token = $2 RETURNING id"
@@ -117,10 +126,8 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
             raise taken
         # Known before its entries are asked for, so that the timer renews it.
         held = session.held[token] = _read_held(taken)
-        made = await session.run(
-            lambda db, _: _show(
-                db, session, thread_id, held.thread, held.head or 0, token, abandoned=taken["abandoned"]
-            )
+        made, kept = await session.run(
+            lambda db, _: _show(db, session, thread_id, held, token, abandoned=taken["abandoned"])
         )
     except ThreadBusy:
         raise
@@ -131,7 +138,9 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
             with contextlib.suppress(PostgresProblem):
                 await session.settle_owed()
         raise
-    if made.snapshot is not None:
+    if kept is not None:
+        held.at, held.state = kept.at, kept.state
+    elif made.snapshot is not None:
         held.at, held.state = made.snapshot.at, made.snapshot.state
     held.watch = made.watch
     return evolve(made, signals=await session.run(lambda db, _: find_signals(session, db, thread_id)))
@@ -143,9 +152,25 @@ def _read_held(row: asyncpg.Record) -> Held:
 
 
 async def _show(
-    db: asyncpg.Connection, session: Session, thread_id: str, thread: int, head: int, token: str, *, abandoned: bool
-) -> Claim:
-    """What a claim shows of a thread."""
+    db: asyncpg.Connection, session: Session, thread_id: str, held: Held, token: str, *, abandoned: bool
+) -> tuple[Claim, KeptFold | None]:
+    """What a claim shows of a thread, and the fold from which it goes on, where one was kept that still counts."""
+    thread, head = held.thread, held.head or 0
+    kept = session.folds.find(thread, lambda each: each.fits(head, held.tip))
+    if kept is not None:
+        rows = await db.fetch(session.sql(_TAIL), thread, kept.fold.at)
+        if rows[0]["at"] == kept.at:
+            appends = [row for row in rows if row["last"] is not None]
+            entries = tuple(entries_of(thread_id, appends, kept.fold.at + 1, head, head))
+            shown = Claim(
+                thread_id=thread_id,
+                token=token,
+                head=head,
+                snapshot=kept.fold,
+                entries=entries,
+                is_abandoned=abandoned,
+            )
+            return shown, kept
     rows = [] if not head else await db.fetch(session.sql(_JOURNAL), thread, True)  # noqa: FBT003 - its snapshots, too
     chunks = [row for row in rows if not row["writer"]]
     if any(
@@ -153,7 +178,7 @@ async def _show(
     ):
         # One of them does not continue the one before. They are a cache: the entries say the same.
         rows = await db.fetch(session.sql(_JOURNAL), thread, False)  # noqa: FBT003
-    return build_claim(thread_id, token, head, rows, is_abandoned=abandoned)
+    return build_claim(thread_id, token, head, rows, is_abandoned=abandoned), None
 
 
 async def peek(session: Session, thread_id: str) -> Claim | None:
@@ -163,7 +188,9 @@ async def peek(session: Session, thread_id: str) -> Claim | None:
         row = await db.fetchrow(session.sql(_THREAD), key_of(thread_id))
         if row is None or not row["head"]:
             return None
-        return await _show(db, session, thread_id, row["id"], row["head"], "", abandoned=row["abandoned"])
+        there = Held(row["id"], row["head"], row["tip"])
+        shown, _ = await _show(db, session, thread_id, there, "", abandoned=row["abandoned"])
+        return shown
 
     return await session.run(look, together="read")
 
@@ -202,10 +229,21 @@ async def renew(session: Session, claim: Claim) -> bool:
     return True
 
 
-async def release(session: Session, claim: Claim, not_before: datetime | None) -> None:
-    """Give a thread back. Where that cannot be written, it is written later."""
-    if claim.token:
-        await session.release(key_of(claim.thread_id), claim.token, not_before)
+async def release(session: Session, claim: Claim, not_before: datetime | None, fold: Snapshot | None = None) -> None:
+    """Give a thread back. Where that cannot be written, it is written later.
+
+    Args:
+        session: of this store.
+        claim: what is given back.
+        not_before: when the run wants to go on.
+        fold: its state, to be kept for the next claim.
+    """
+    if not claim.token:
+        return
+    held = session.held.get(claim.token)
+    await session.release(key_of(claim.thread_id), claim.token, not_before)
+    if fold is not None and held is not None and held.head is not None and held.at is not None:
+        session.folds.keep(held.thread, KeptFold(fold, held.head, held.tip, held.at, held.state))
 
 
 async def snapshot(session: Session, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:

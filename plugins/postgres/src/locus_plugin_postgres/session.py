@@ -19,9 +19,11 @@ from locus.core.journal import BLANK
 from locus.core.state import AgentState
 from locus.journal import Watch
 from locus.journal.listing import NEW, About, Progress
+from locus_kit.folds import Folds
 from locus_plugin_postgres.address import Address
 from locus_plugin_postgres.errors import PostgresProblem, PostgresUnreachable
 from locus_plugin_postgres.failures import is_passing, is_undone, problem
+from locus_plugin_postgres.folds import KeptFold
 from locus_plugin_postgres.hints import Hints
 from locus_plugin_postgres.schema import in_schema, settle
 from locus_plugin_postgres.settings import PostgresSettings
@@ -102,6 +104,8 @@ class Session:
         self.held: dict[str, Held] = {}
         #: Claims that were given back and could not be written so yet: token -> key of the thread, not before.
         self.owed: dict[str, tuple[bytes, datetime | None]] = {}
+        #: By id of the thread's row.
+        self.folds: Folds[int, KeptFold] = Folds()
         self._idle: list[asyncpg.Connection] = []
         self._free = asyncio.Semaphore(settings.connections)
         self._registered = False

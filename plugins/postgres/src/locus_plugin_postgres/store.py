@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
-    from locus.journal import Posted
+    from locus.journal import Posted, Snapshot
 
 __all__ = ["PostgresStore", "make"]
 
@@ -106,6 +106,7 @@ class PostgresStore(QueueHandle):
             pooler=pooler,
         )
         super().__init__(Address.parse(address), settings)
+        self._folds: dict[str, Snapshot] = {}
 
     # -- the protocol -----------------------------------------------------------------------------
 
@@ -176,8 +177,13 @@ class PostgresStore(QueueHandle):
         Raises:
             PostgresProblem: it could not be written yet.
         """
+        fold = self._folds.pop(claim.token, None)
         with contextlib.suppress(StoreClosed):  # which gave everything back
-            await self._do((claim.thread_id,), lambda session: claims.release(session, claim, not_before))
+            await self._do((claim.thread_id,), lambda session: claims.release(session, claim, not_before, fold))
+
+    def keep_fold(self, claim: Claim, fold: Snapshot) -> None:
+        """Remember it, when the thread is given back."""
+        self._folds[claim.token] = fold
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest, also one whose worker died on it."""

@@ -12,7 +12,7 @@ from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Transition
 from locus.journal import Claim, Signal, Snapshot
 from locus_plugin_sqlite.errors import EntryDamaged
-from locus_plugin_sqlite.folds import KeptFold
+from locus_plugin_sqlite.folds import KeptFold, find_fold
 from locus_plugin_sqlite.journal_rows import Journal, ThreadRow, check_absent, fold, read_journal, read_thread_row
 from locus_plugin_sqlite.liveness import from_micros, micros, this_process
 from locus_plugin_sqlite.operation import Operation
@@ -113,7 +113,7 @@ class Claiming(Operation[Claim | None]):
             db.execute(_CLEAN, (now - _FORGOTTEN,))
             row = insert_thread(db, self._name, now)
         # Read before it is taken: a thread that cannot be read is not held, and can be deleted.
-        self._kept = session.folds.find(db, row)
+        self._kept = find_fold(session.folds, db, row)
         self._found = read_journal(db, session.path, row, None if self._kept is None else self._kept.fold.at)
         self._signals = read_signals(db, row.id)
         db.execute(_TAKE, (self.token, session.register(), self._who, now, now, row.id))
@@ -212,7 +212,7 @@ class Peeking(Operation[Claim | None]):
         row = find_thread(session, self._name)
         _, self._is_abandoned = _holder(session, self._name)
         if row is not None and row.head:
-            self._kept = session.folds.find(session.db, row)
+            self._kept = find_fold(session.folds, session.db, row)
             after = None if self._kept is None else self._kept.fold.at
             self._found = read_journal(session.db, session.path, row, after)
 

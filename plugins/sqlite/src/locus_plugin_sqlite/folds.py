@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
     from locus.core.state import AgentState
     from locus.journal import Snapshot
+    from locus_kit.folds import Folds
     from locus_plugin_sqlite.journal_rows import ThreadRow
 
-__all__ = ["Folds", "KeptFold"]
-
-#: How many are kept: those of the runs that have yielded last. A state is as large as its conversation.
-_MOST = 64
+__all__ = ["KeptFold", "find_fold"]
 
 _NEWEST = "SELECT key, checksum FROM snapshots WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
 
@@ -57,23 +55,6 @@ class KeptFold:
         return bool(tip == (self.token,) and newest == ((key | self.at, self.mark) if self.at else None))
 
 
-class Folds:
-    """Those that are kept, the oldest first. Lives in the worker's thread."""
-
-    def __init__(self) -> None:
-        self._kept: dict[int, KeptFold] = {}
-
-    def keep(self, thread: int, fold: KeptFold) -> None:
-        """Keep one, and forget the oldest where there are too many."""
-        self._kept.pop(thread, None)
-        self._kept[thread] = fold
-        if len(self._kept) > _MOST:
-            del self._kept[next(iter(self._kept))]
-
-    def find(self, db: sqlite3.Connection, row: ThreadRow) -> KeptFold | None:
-        """The one of a thread, if it still counts."""
-        found = self._kept.get(row.id)
-        if found is not None and not found.fits(db, row):
-            found = None
-            del self._kept[row.id]
-        return found
+def find_fold(folds: Folds[int, KeptFold], db: sqlite3.Connection, row: ThreadRow) -> KeptFold | None:
+    """The one of a thread, if it still counts."""
+    return folds.find(row.id, lambda kept: kept.fits(db, row))

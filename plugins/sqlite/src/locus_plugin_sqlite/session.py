@@ -15,10 +15,11 @@ from attrs import define, field
 from locus.core.journal import BLANK
 from locus.journal import PriorityTurns
 from locus.journal.listing import NEW, About, Progress
+from locus_kit.folds import Folds
 from locus_plugin_sqlite.errors import FileGone, FileProblem
 from locus_plugin_sqlite.failures import problem
 from locus_plugin_sqlite.file import Files, forget, open_file
-from locus_plugin_sqlite.folds import Folds
+from locus_plugin_sqlite.folds import KeptFold
 from locus_plugin_sqlite.liveness import Holder, Process, micros, this_process
 from locus_plugin_sqlite.room import Reserve, lacks_room, punch_free_pages
 from locus_plugin_sqlite.settings import SqliteSettings
@@ -83,7 +84,7 @@ class Session:
         self.held: dict[str, Held] = {}
         #: Claims that were given back and could not be written so yet: token -> thread, not before.
         self.owed: dict[str, tuple[str, int | None]] = {}
-        self.folds = Folds()
+        self.folds: Folds[int, KeptFold] = Folds()
         #: The row of this store in `workers`, or None before its first claim.
         self.worker: int | None = None
         self._db: sqlite3.Connection | None = None
