@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +15,11 @@ from pathlib import Path
 from types import TracebackType
 
 from locus.core.errors import ConfigError
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:  # Windows
+    flock = None  # type: ignore[assignment]
 
 __all__ = ["DevServer", "find_server"]
 
@@ -63,9 +71,46 @@ class DevServer:
         """Start it, and return when it listens.
 
         Raises:
-            ConfigError: it is not installed, or did not start; the error has the end of its log.
+            ConfigError: it is not installed, another server uses the folder or the port, or it did not start; the error
+                has the end of its log.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.folder / "nats-server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as e:
+            raise ConfigError(f"{self.folder}: {e.strerror}; choose a folder for the data that you can write to") from e
+        try:
+            self._lock(lock)
+            self._check_port()
+            self._start(lock)
+        finally:
+            os.close(lock)  # the server has it as well
+
+    def _lock(self, lock: int) -> None:
+        """Two servers on one folder would write over each other's data.
+
+        The server inherits the lock, so it is held for as long as the server lives, even when this program is killed.
+        """
+        if flock is None:
+            return
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            pids = ", ".join(path.stem.removeprefix("nats-server_") for path in self.folder.glob("nats-server_*.ports"))
+            raise ConfigError(
+                f"{self.folder} is used by another nats-server" + (f" (pid {pids})" if pids else "") + "; use that "
+                "server, stop it, or choose another folder for the data"
+            ) from None
+
+    def _check_port(self) -> None:
+        if self.port:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+                raise ConfigError(
+                    f"port {self.port} is used by another program; stop that program, or choose another port, 0 for a "
+                    "free one"
+                )
+
+    def _start(self, lock: int) -> None:
         log, conf = self.folder / "nats-server.log", self.folder / "nats-server.conf"
         sync = "sync_interval: always" if self._sync else ""
         store = json.dumps(str(self.folder / "jetstream"))
@@ -75,7 +120,10 @@ class DevServer:
             old.unlink()
         command = [find_server(), "-c", str(conf), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log)]
         self.process = subprocess.Popen(  # noqa: S603 - the server of the package, with arguments of our own
-            [*command, "--ports_file_dir", str(self.folder)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, "--ports_file_dir", str(self.folder)],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=() if flock is None else (lock,),
         )
         end = time.monotonic() + _PATIENCE
         ports = self.folder / f"nats-server_{self.process.pid}.ports"
