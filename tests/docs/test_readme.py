@@ -138,6 +138,17 @@ def test_an_installation_names_every_distribution_of_the_checkout_that_it_needs(
         assert needed - {project["name"] for project in projects} == set(), block.where
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_a_page_says_how_to_install_what_its_programs_import(path: Path) -> None:
+    folders = {"locus_testkit": "./contrib/testkit"}
+    folders |= {f"locus_plugin_{p.parent.name}": f"./plugins/{p.parent.name}" for p in ROOT.glob("plugins/*/README.md")}
+    text = path.read_text(encoding="utf-8")
+    programs = "".join(block.text for block in blocks(path) if block.language == "python")
+    imported = {name for name in folders if re.search(rf"^ *(?:from|import) {name}\b", programs, re.MULTILINE)}
+    installed = {*re.findall(r"\./(?:contrib|plugins)/\w+", text)} | {f"./{path.parent.relative_to(ROOT).as_posix()}"}
+    assert {folders[name] for name in imported} - installed == set()
+
+
 def test_the_run_command_names_tools_that_are_there() -> None:
     (tools,) = re.findall(r"--tools (\S+)", only("run-command").text)
     assert (ROOT / tools).is_file()
