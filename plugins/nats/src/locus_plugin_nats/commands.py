@@ -29,8 +29,12 @@ def nats() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=4222, show_default=True, help="0 = a free port.")
 @click.option("--sync/--no-sync", default=False, help="Sync each write to the disk, so that a power cut takes nothing.")
 def dev(folder: str, port: int, *, sync: bool) -> None:
-    """Start a NATS server with JetStream, on this machine only and without a password, until Ctrl-C."""
-    server = DevServer(Path(folder), port, sync=sync)
+    """Start a NATS server with JetStream, on this machine only and without a password, until Ctrl-C.
+
+    If this command is killed, the server ends as well on Linux. Elsewhere it goes on, and is ended by its process id,
+    which is in the name of the file nats-server_PID.ports in --dir.
+    """
+    server = DevServer(Path(folder), port, sync=sync, follows=True)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())

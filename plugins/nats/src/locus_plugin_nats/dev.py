@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +29,9 @@ __all__ = ["DevServer", "find_server"]
 
 #: Seconds for a server to start or to stop, and between two looks.
 _PATIENCE, _PAUSE = 20.0, 0.02
+
+#: Of ``prctl``: the signal that a process gets when the thread that started it has ended.
+_PR_SET_PDEATHSIG = 1
 
 
 def find_server() -> str:
@@ -42,6 +49,20 @@ def find_server() -> str:
     )
 
 
+def _end_with_parent() -> Callable[[], None]:
+    """What a new process calls before it becomes the server, so that it ends in good order when its parent is gone.
+
+    The library is loaded here: between fork and exec as little as possible may happen.
+    """
+    return partial(_follow, ctypes.CDLL(None).prctl, os.getpid())
+
+
+def _follow(prctl: Callable[..., int], parent: int) -> None:
+    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:  # it has gone before the signal was set
+        os._exit(1)
+
+
 class DevServer:
     """One server with JetStream, which listens on this machine only.
 
@@ -52,14 +73,23 @@ class DevServer:
         sync: True to sync each write to the disk (``sync_interval: always``): what was acknowledged then survives a
             power cut.
         jetstream: False for a server without it, which the store refuses.
+        follows: on Linux it ends with the thread that starts it, also where that is killed; elsewhere it does not.
     """
 
     def __init__(
-        self, folder: str | Path, port: int = 0, *, config: str = "", sync: bool = False, jetstream: bool = True
+        self,
+        folder: str | Path,
+        port: int = 0,
+        *,
+        config: str = "",
+        sync: bool = False,
+        jetstream: bool = True,
+        follows: bool = False,
     ) -> None:
         self.folder = Path(folder)
         self.port = port
         self._config, self._sync, self._jetstream = config, sync, jetstream
+        self._follows = follows and sys.platform == "linux"
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -124,6 +154,7 @@ class DevServer:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=() if flock is None else (lock,),
+            preexec_fn=_end_with_parent() if self._follows else None,
         )
         end = time.monotonic() + _PATIENCE
         ports = self.folder / f"nats-server_{self.process.pid}.ports"
