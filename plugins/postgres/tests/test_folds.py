@@ -88,3 +88,19 @@ async def test_segment_after_a_yield_reads_no_more_the_longer_the_run_is(
             await one.resume("t", yield_after=1)
     assert len(shown) >= 19
     assert max(shown) <= 2
+
+
+async def test_run_that_yields_writes_snapshots_for_other_stores(
+    open_store: Callable[[], PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "SNAPSHOT_EVERY", 8)
+    async with open_store() as store, open_store() as other:
+        one = make_counting_agent(store)
+        await one.submit("Count.", thread_id="t")
+        ats = set()
+        for _ in range(20):
+            await one.resume("t", yield_after=1)
+            shown = await other.peek("t")
+            assert shown is not None
+            ats.add(0 if shown.snapshot is None else shown.snapshot.at)
+        assert len(ats) > 2

@@ -1,71 +1,58 @@
-"""What an iteration costs does not grow with the iterations before it; other workers may run steps, too."""
+"""What an iteration costs does not grow with those before it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from locus.journal import Claim, MemoryStore
-from locus_plugin_worker import Worker as QueueWorker
-from locus_plugin_workflow import Worker, Workflow, show, start
+from locus_plugin_workflow import Worker, Workflow
 
 pytestmark = pytest.mark.anyio
 
 
 class Watched(MemoryStore):
-    """Notes how many entries each claim shows."""
+    """Counts the entries that claims and looks show, by thread."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: list[int] = []
+        self.claimed: list[int] = []
+        self.looks: Counter[str] = Counter()
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
-        found = await super().claim(thread_id, worker)
-        self.shown.append(len(found.entries))
-        return found
+        """Note how much it shows of a step."""
+        made = await super().claim(thread_id, worker)
+        if "/" in thread_id:
+            self.claimed.append(len(made.entries))
+        return made
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        """Note which thread was looked at."""
+        self.looks["step" if "/" in thread_id else "run"] += 1
+        return await super().peek(thread_id)
 
 
-async def test_claim_of_a_long_loop_shows_few_entries_and_its_old_checkpoint_is_found() -> None:
-    seen: list[Any] = []
+async def run_loop(store: Watched, count: int) -> None:
+    async def again(ctx: Any) -> Any:
+        return ctx.complete() if ctx.iteration == count - 1 else ctx.continue_(ctx.iteration)
 
-    async def handler(ctx: Any) -> Any:
-        if ctx.iteration == 0:
-            await ctx.checkpoint({"plan": "old"})
-        if ctx.iteration < 199:
-            return ctx.continue_(ctx.iteration)
-        seen.append((await ctx.load_checkpoint(), ctx.input()))
-        return ctx.complete()
-
-    wf = Workflow("long")
-    wf.agent_loop("s", handler).with_max_iterations(200)
-    store = Watched()
-    run = await Worker(store).run_workflow(wf.build())
-
+    wf = Workflow("growth")
+    wf.agent_loop("again", again).with_max_iterations(count)
+    run = await Worker(store).run_workflow(wf.build(), "x")
     assert run.status == "completed"
-    assert seen == [({"plan": "old"}, 198)]
-    assert max(store.shown) < 50
-    assert len(await store.read(f"{run.run_id}/s")) > 600
 
 
-async def test_steps_are_run_by_a_worker_of_queues_beside_agents() -> None:
-    async def handler(ctx: Any) -> Any:
-        return ctx.complete(ctx.iteration) if ctx.iteration == 2 else ctx.continue_()
+async def test_claim_of_a_step_shows_what_came_since_its_last_iteration() -> None:
+    store = Watched()
+    await run_loop(store, 60)
+    assert len(store.claimed) == 60
+    assert max(store.claimed) <= 3
 
-    def last(ctx: Any) -> Any:
-        return ctx.complete([ctx.input(), "done"])
 
-    wf = Workflow("queues")
-    wf.agent_loop("s", handler).with_max_iterations(3).with_loop_delay(0.01)
-    wf.step("last", last, depends_on="s")
-    store, definition = MemoryStore(), wf.build()
-    await start(store, definition, run_id="r")
-    worker = QueueWorker(Worker(store, definition).jobs(), store)
-    for _ in range(100):
-        await worker.run(until_idle=True)
-        run = await show(store, "r")
-        if run.has_ended:
-            break
-        worker = QueueWorker(Worker(store, definition).jobs(), store)
-
-    assert (run.status, run.output) == ("completed", [2, "done"])
+async def test_waiting_for_a_run_reads_its_own_thread_and_not_those_of_its_steps() -> None:
+    short, long = Watched(), Watched()
+    await run_loop(short, 2)
+    await run_loop(long, 40)
+    assert short.looks["step"] == long.looks["step"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -12,7 +13,7 @@ from attrs import evolve
 
 from locus.core.errors import JournalDamaged, ThreadBusy
 from locus.journal import Claim
-from locus_plugin_nats.entries import load_about, load_snapshot, read_entries
+from locus_plugin_nats.entries import load_about, load_snapshot, read_entries, snapshot
 from locus_plugin_nats.errors import NatsProblem
 from locus_plugin_nats.folds import KeptFold
 from locus_plugin_nats.headers import Head, Tip, from_micros, micros
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from locus.journal import Snapshot
     from locus_plugin_nats.session import Session
 
-__all__ = ["busy_error", "claim", "describe_holder", "free_head", "peek", "read", "release", "renew"]
+__all__ = ["SNAPSHOT_EVERY", "busy_error", "claim", "describe_holder", "free_head", "peek", "read", "release", "renew"]
+
+#: After how many entries a snapshot is offered; it is taken where it is shorter than what it saves.
+SNAPSHOT_EVERY = 64
 
 
 def describe_holder(session: Session, head: Head) -> str:
@@ -198,6 +202,10 @@ async def release(session: Session, made: Claim, not_before: datetime | None, fo
         found = await session.find(made.thread_id, made.token)
         if found is None:
             return
+        if fold is not None and fold.at - (found.head.snapshot or (0,))[0] >= SNAPSHOT_EVERY:
+            # The loop counts from the state that it was shown, which was not written.
+            with contextlib.suppress(NatsProblem):
+                await snapshot(session, made, fold.at, fold.state, fold.last)
         head = found.head.next(worker="", holder="", host="", pid=0, since=0, not_before=due)
         if await session.advance(found, "r", head) and fold is not None and found.newest is not None:
             session.folds.keep(found.key, KeptFold(fold, found))

@@ -55,9 +55,6 @@ T = TypeVar("T")
 #: Seconds after which a worker that waits for an offer notices that it was cancelled.
 _CANCELLABLE = 0.25
 
-#: After how many entries the loop offers a snapshot; the store takes it where it is shorter than what it saves.
-_SNAPSHOT_EVERY = 64
-
 
 class NatsStore:
     """Journals on a NATS server with JetStream, shared by the workers of any number of machines.
@@ -74,7 +71,7 @@ class NatsStore:
     """
 
     keeps_history = True
-    snapshot_every = _SNAPSHOT_EVERY
+    snapshot_every = claims.SNAPSHOT_EVERY
 
     def __init__(self, address: str, settings: NatsSettings | None = None) -> None:
         self._address = parse_address(address)

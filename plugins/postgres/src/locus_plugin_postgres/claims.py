@@ -24,6 +24,7 @@ from locus_plugin_postgres.session import Held, Session
 from locus_plugin_postgres.signals import find_signals
 
 __all__ = [
+    "SNAPSHOT_EVERY",
     "busy_error",
     "claim",
     "find_held",
@@ -33,6 +34,9 @@ __all__ = [
     "renew",
     "snapshot",
 ]
+
+#: After how many entries a snapshot is written.
+SNAPSHOT_EVERY = 256
 
 _CLAIM = """
 INSERT INTO {s}.threads AS t (key, name, born, token, worker, holder, since, lease, abandoned, created, updated,
@@ -241,6 +245,10 @@ async def release(session: Session, claim: Claim, not_before: datetime | None, f
     if not claim.token:
         return
     held = session.held.get(claim.token)
+    if fold is not None and held is not None and held.at is not None and fold.at - held.at >= SNAPSHOT_EVERY:
+        # The loop counts from the state that it was shown, which was not written.
+        with contextlib.suppress(PostgresProblem):
+            await snapshot(session, claim, fold.at, fold.state, fold.last)
     await session.release(key_of(claim.thread_id), claim.token, not_before)
     if fold is not None and held is not None and held.head is not None and held.at is not None:
         session.folds.keep(held.thread, KeptFold(fold, held.head, held.tip, held.at, held.state))

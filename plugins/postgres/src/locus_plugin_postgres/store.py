@@ -41,9 +41,6 @@ __all__ = ["PostgresStore", "make"]
 
 T = TypeVar("T")
 
-#: After how many entries the loop offers a snapshot.
-_SNAPSHOT_EVERY = 256
-
 
 class PostgresStore(QueueHandle):
     """Journals in PostgreSQL, which may be shared by any number of stores, processes and machines.
@@ -74,7 +71,7 @@ class PostgresStore(QueueHandle):
     """
 
     keeps_history = True
-    snapshot_every = _SNAPSHOT_EVERY
+    snapshot_every = claims.SNAPSHOT_EVERY
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ async def _run_iteration(
 ) -> AgentResult[Any]:
     """One iteration of the agent."""
     thread_id = agent_thread(ctx.run_id, ctx.payload.step)
-    if await agent.threads.store.peek(thread_id) is None:
+    if not ctx.payload.iteration and await agent.threads.store.peek(thread_id) is None:
         # A run yields after so many iterations when it is resumed: this one is begun, and left at its first transition.
         begun = _begin(agent, ctx, bound)
         async for _ in begun:

@@ -107,7 +107,7 @@ class Iteration:
 
     async def _take_signals(self, journal: StepJournal, record: StepRecord) -> None:
         """Do what was asked for from outside: cancel, or begin a step again that has failed."""
-        signals = await self.store.signals(journal.host.claim.thread_id)
+        signals = journal.host.claim.signals
         for signal in signals:
             state = journal.state
             if isinstance(signal.body, Cancelled) and not state.is_final:

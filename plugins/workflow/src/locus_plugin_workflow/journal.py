@@ -20,7 +20,7 @@ from attrs import evolve
 from locus.core import thaw
 from locus.core.events import Ending
 from locus.core.journal import END, START, Body, Outcome, StepId
-from locus.journal import Effects, JournalHost, JournalStore
+from locus.journal import Effects, JournalHost, JournalStore, Snapshot
 from locus_plugin_workflow.errors import StepEnded
 from locus_plugin_workflow.machine import StepState
 from locus_plugin_workflow.records import (
@@ -146,10 +146,11 @@ class StepJournal:
         )
         await self._yield(state)
         every = host.store.snapshot_every or _SNAPSHOT_EVERY
-        cached = 0 if host.claim.snapshot is None else host.claim.snapshot.at
-        if host.head - cached >= every and host.last is not None:
+        # What was shown may be a state that the store remembers and has not written: so these are counted from 0.
+        shown = 0 if host.claim.snapshot is None else host.claim.snapshot.at
+        if host.last_at // every > shown // every and host.last is not None:
             with contextlib.suppress(Exception):  # a cache: what keeps it from being written keeps the next entry, too
-                await host.store.snapshot(host.claim, host.head - 1, host.state, host.last)
+                await host.store.snapshot(host.claim, host.last_at, host.state, host.last)
 
     async def _yield(self, state: StepState) -> None:
         """Write what waits, and that the thread goes on when it is dispatched again."""
@@ -185,6 +186,9 @@ class StepJournal:
         """Give the thread back, to be dispatched again when it is due."""
         host = self.host
         due = None if self.state.is_final else self.state.not_before
+        keep = getattr(host.store, "keep_fold", None)
+        if keep is not None and host.last is not None and host.stop_error is None and not self.state.is_final:
+            keep(host.claim, Snapshot(host.last_at, host.state, host.last))
         await host.store.release(host.claim, due)
 
 

@@ -26,6 +26,7 @@ from locus_plugin_workflow.definition import Duration, WorkflowDef, seconds_of
 from locus_plugin_workflow.dispatches import Dispatched, DispatchNotice, Ended, NoticeKind
 from locus_plugin_workflow.events import Observers
 from locus_plugin_workflow.iteration import Iteration
+from locus_plugin_workflow.records import read_run
 from locus_plugin_workflow.registry import HandlerTable
 from locus_plugin_workflow.runs import RUNS, Runs, queue_of
 from locus_plugin_workflow.sleeping import SHORT_SLEEP
@@ -178,10 +179,11 @@ class Worker(HandlerTable):
         self.add(workflow)
         name = await start(self.store, workflow, input, run_id=run_id)
         async with self.at_work():
-            while not (found := await show(self.store, name)).has_ended:
+            # Its own thread says whether it has ended; that of a step is as long as the step has iterations.
+            while (found := await read_run(self.store, name)) is None or not found.state.is_final:
                 with anyio.move_on_after(poll):
                     await self._changed.wait()
-        return found
+        return await show(self.store, name)
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Self]:
