@@ -1,4 +1,4 @@
-"""Workers on one server are frozen, thawed and killed, and so is the server: see `plugins.worker.tests.chaos`."""
+"""Workers on one server are frozen, thawed and killed, and so is the server, see `plugins.worker.tests.takeover`."""
 
 from __future__ import annotations
 
@@ -7,50 +7,21 @@ from pathlib import Path
 
 import pytest
 from plugins.worker.tests import chaos
-from plugins.worker.tests.chaos import KILLS, SEEDS, STOPS, WORKERS, Chaos, Start, Threads
+from plugins.worker.tests.chaos import Start, Threads
 from plugins.worker.tests.processes import charges, until
-
-from locus.core.errors import JournalDamaged
+from plugins.worker.tests.takeover import Takeover
 
 from .conftest import ServerPlace
 
 pytestmark = pytest.mark.proof
 
-#: How often the server is killed and started again.
-RESTARTS = 1 if WORKERS == 2 else 2
 
+class TestTakeover(Takeover):
+    has_server = True
 
-@pytest.mark.chaos
-@pytest.mark.parametrize("seed", SEEDS)
-def test_workers_that_thaw_beside_their_successors_add_nothing(
-    place: ServerPlace, start: Start, threads: Threads, seed: int
-) -> None:
-    chaos = Chaos(place, start, threads, seed)
-
-    def restart() -> None:
-        chaos.busy()
+    def restart(self, place: ServerPlace) -> None:
         place.server.kill()
         place.server.start()
-
-    chaos.insist_that_nothing_is_added(*[chaos.freeze] * STOPS, *[chaos.kill] * KILLS, *[restart] * RESTARTS)
-
-
-@pytest.mark.chaos
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_server_that_does_not_compare_is_found(
-    here: Path, place: ServerPlace, start: Start, threads: Threads, seed: int
-) -> None:
-    shutil.copy(Path(__file__).with_name("unfenced.py"), here)
-    chaos = Chaos(place, start, threads, seed, WORKER_MUTANT="unfenced")
-
-    def find_damage() -> list[str]:
-        try:
-            return chaos.find_damage()
-        except JournalDamaged as e:
-            return [str(e)]
-
-    chaos.freeze()
-    until(find_damage, "damage")
 
 
 def test_a_worker_whose_loop_hangs_loses_its_run_to_another(
