@@ -11,106 +11,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-from attrs import evolve, frozen
+from attrs import evolve
 
 from locus.core import decode, decode_data, encode, encode_data
 from locus.core.errors import ConfigError, ContextOverflow, ModelError, OutcomeUnknown
 from locus.core.journal import Answered, Asked, Body, Outcome, StepId, entry_from_json, entry_to_json
 from locus.core.labels import CLEAN, Label
-from locus.core.messages import Message, Usage
-from locus.core.state import AgentState
+from locus.core.messages import Usage
 from locus.journal import InProcess, JournalHost, MemoryStore
 from locus.loop import SegmentContext, as_current
 from locus.models import ModelCall, ModelRequest, failed_call
 from locus.plugin import Interrupt
 from locus.tools import body_of, find_failure, prepare_body
+from locus_kit.remote_effect import RemoteEffect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from locus.core.journal import Policy
     from locus.loop import AgentRuntime
-    from locus.models import Model, ModelSettings
+    from locus.models import Model
 
 __all__ = ["NotPerformed", "RemoteEffect", "describe_effect", "perform_effect", "take_effect"]
 
 
 class NotPerformed(ConfigError):
     """The agent at hand is not like the run's: it has no such tool, or the tool takes other arguments."""
-
-
-@frozen(kw_only=True)
-class RemoteEffect:
-    """A call of a model, or the body of a tool.
-
-    Args:
-        agent: the name of the run's agent.
-        thread_id, run_id, segment: of the run.
-        step_id: of the effect.
-        state: of the run, as the effect may see it.
-        settings: how the model of the run is to answer.
-        given: the label of what the run was given to do.
-        request: what is asked, or None; without a deadline, and without the model.
-        model: the name of the model that is asked, or ``""``.
-        tool: the name of the tool that is called, or ``""``.
-        seconds_left: until the deadline of the run, when this was described; or None.
-        known: what the journal says of the step: questions, answers, and steps of its body.
-    """
-
-    agent: str
-    thread_id: str
-    run_id: str
-    segment: int
-    step_id: StepId
-    state: AgentState
-    settings: ModelSettings
-    given: Label = CLEAN
-    request: ModelRequest | None = None
-    model: str = ""
-    tool: str = ""
-    seconds_left: float | None = None
-    known: tuple[Body, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON form.
-
-        Raises:
-            NotSerialisable: a value has none.
-        """
-        form = {name: getattr(self, name) for name in _PLAIN}
-        form |= {"step_id": str(self.step_id), "state": self.state.to_checkpoint(), "settings": encode(self.settings)}
-        form |= {"given": encode(self.given), "known": [entry_to_json(body) for body in self.known]}
-        if self.request is not None:
-            # Mostly the state has the same messages, and they are long.
-            own = None if self.request.messages == self.state.messages else [encode(m) for m in self.request.messages]
-            form |= {"request": encode(evolve(self.request, messages=())), "messages": own}
-        return form
-
-    @classmethod
-    def from_json(cls, form: Mapping[str, Any]) -> RemoteEffect:
-        """The inverse.
-
-        Raises:
-            CheckpointError: it is damaged.
-        """
-        state, request = AgentState.from_checkpoint(form["state"]), None
-        if "request" in form:
-            own = form["messages"]
-            messages = state.messages if own is None else tuple(decode(m, Message) for m in own)
-            request = evolve(decode(form["request"], ModelRequest), messages=messages)
-        return cls(
-            **{name: form[name] for name in _PLAIN},
-            step_id=StepId.parse(form["step_id"]),
-            state=state,
-            settings=decode(form["settings"], type(_BLANK_SETTINGS)),
-            given=decode(form["given"], Label),
-            request=request,
-            known=tuple(entry_from_json(body) for body in form["known"]),
-        )
-
-
-_BLANK_SETTINGS = ModelRequest(messages=()).settings
-_PLAIN = ("agent", "thread_id", "run_id", "segment", "model", "tool", "seconds_left")
 
 
 def describe_effect(step_id: StepId, fn: Callable[[], Awaitable[Any]]) -> RemoteEffect | None:
