@@ -141,6 +141,22 @@ async def test_the_strictest_of_several_deciders_wins_for_each_call() -> None:
     assert results(result) == ["Error: Rejected: first"]
 
 
+async def test_what_several_deciders_ask_about_a_call_is_one_question_with_every_reason() -> None:
+    yes = (Option("yes", allow=True), Option("no"))
+    hooks = [
+        Decider(a1=Interrupt("Dear?")),
+        Decider(a1=Allow()),
+        Decider(a1=Interrupt("Risky?", yes)),
+        Decider(a1=Interrupt("Late?", (Option("go", allow=True),))),
+    ]
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=hooks)
+    (question,) = (asked := await agent.run("x")).interrupts
+    assert question.question == "Dear?\nRisky?\nLate?"
+    assert question.options == yes
+    assert bodies["add"] == 0
+    assert results(await agent.resume(asked, "yes")) == ["2"]
+
+
 async def test_a_rejected_call_was_not_called() -> None:
     agent = Agent(
         ScriptedModel(call("add", a=1), "done"),

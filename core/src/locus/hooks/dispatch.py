@@ -119,7 +119,15 @@ async def call_hook(impl: Impl, *arguments: Any) -> Any:
     """The answer of one implementation."""
     answer = impl.call(*arguments)
     if impl.is_async or (answer is not None and hasattr(answer, "__await__")):
-        return await as_caller(impl.plugin, limit_time(impl.timeout, answer))
+        if impl.timeout is not None:
+            answer = limit_time(impl.timeout, answer)
+        # As `as_caller`, which would be a coroutine more for every call.
+        before = _CALLER.get()
+        _CALLER.set(impl.plugin)
+        try:
+            return await answer
+        finally:
+            _CALLER.set(before)
     return answer
 
 
@@ -170,8 +178,9 @@ async def decide_tool_call(
 ) -> Decision:
     """May this call, with the arguments that the body would get, run? All are asked and the strictest answer wins.
 
-    Where a person has answered, a question counts as answered. One that fails rejects the call. What decides is never
-    quarantined, for that would let everything through.
+    Several questions become one, with the options of the first that has any. Where a person has answered, a question
+    counts as answered. One that fails rejects the call. What decides is never quarantined, for that would let
+    everything through.
     """
     strictest: Decision = _ALLOW
     failed: list[HookFailedEvent] | None = None
@@ -187,8 +196,13 @@ async def decide_tool_call(
             failed = failed or []
             failed.append(health.record(impl, e, isolated=False))
             decision = Reject(f"plugin_error: {impl.plugin!r} failed while it decided about this call")
-        if is_answered and isinstance(decision, Interrupt):
-            continue
+        if isinstance(decision, Interrupt):
+            if is_answered:
+                continue
+            if isinstance(strictest, Interrupt):
+                # The answer counts for all of them, so the person reads every reason.
+                options = strictest.options or decision.options
+                strictest = Interrupt(f"{strictest.question}\n{decision.question}", options)
         if _DECISIONS[type(decision)] > _DECISIONS[type(strictest)]:
             strictest = decision
     await health.emit(failed)
@@ -398,8 +412,19 @@ def _layer(
     async def layer(value: V) -> R:
         call_next = _Inner(inner)
         try:
-            arguments = (call_next, *before, value, *after)
-            result = await (_call(impl, arguments) if impl.timeout is None else _timed_call(impl, call_next, arguments))
+            if impl.timeout is not None:
+                result = await _timed_call(impl, call_next, (call_next, *before, value, *after))
+            else:
+                result = impl.call(call_next, *before, value, *after)
+                # A sync wrapper may hand on what call_next gave it.
+                if hasattr(result, "__await__"):
+                    # As `as_caller`, here and in `_Inner`, without a coroutine more for every layer.
+                    caller = _CALLER.get()
+                    _CALLER.set(impl.plugin)
+                    try:
+                        result = await result
+                    finally:
+                        _CALLER.set(caller)
             if not isinstance(result, returns):
                 raise PluginError(impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned")
         except BaseException as e:
@@ -437,27 +462,25 @@ class _Inner:
                 self._left = clock.deadline - anyio.current_time()
                 clock.deadline = math.inf
             self._under_way += 1
+        caller = _CALLER.get()
+        _CALLER.set("")  # what is wrapped is not the wrapper's
         try:
-            return await as_caller("", self._inner(value))  # what is wrapped is not the wrapper's
+            return await self._inner(value)
         except BaseException as e:
             self.error = e
             raise
         finally:
+            _CALLER.set(caller)
             if clock is not None:
                 self._under_way -= 1
                 if not self._under_way:
                     clock.deadline = anyio.current_time() + self._left
 
 
-async def _call(impl: Impl, arguments: tuple[Any, ...]) -> Any:
-    answer = impl.call(*arguments)
-    # A sync wrapper may hand on what call_next gave it.
-    return await as_caller(impl.plugin, answer) if hasattr(answer, "__await__") else answer
-
-
 async def _timed_call(impl: Impl, call_next: _Inner, arguments: tuple[Any, ...]) -> Any:
     assert impl.timeout is not None
     with anyio.move_on_after(impl.timeout) as scope:
         call_next.clock(scope)
-        return await _call(impl, arguments)
+        answer = impl.call(*arguments)
+        return await as_caller(impl.plugin, answer) if hasattr(answer, "__await__") else answer
     raise TimeoutError(f"took longer than its hook_timeout of {impl.timeout:g} s, not counting what it wraps")

@@ -226,7 +226,8 @@ for _event_class in event_types().values():
 def locus_decide_tool_call(call: ToolCall, run: RunContext) -> Decision | Continue | None:
     """May this call run? Asked before its start event, for each call on its own.
 
-    Every implementation is asked and the strictest answer wins: Cancel, Reject, Interrupt, Allow.
+    Every implementation is asked and the strictest answer wins: Cancel, Reject, Interrupt, Allow. Several questions
+    are asked as one.
     `Reject` gives this one call an error result with the reason, `Interrupt` asks a person, `Cancel` ends
     the run; None and Continue mean Allow. An implementation that fails rejects the call. Deciders of a run hold in its
     children as well. ``call.provenance`` says where the arguments come from, see `locus.core.labels.Provenance`.
