@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 from plugins.worker.tests.processes import until
 
+from locus.core.errors import ConfigError
 from locus_plugin_nats import DevServer, NatsStore
 
 
@@ -55,8 +57,18 @@ def test_a_server_for_development_ends_with_a_command_that_is_killed(tmp_path: P
     finally:
         if is_running(server):
             os.kill(server, signal.SIGKILL)
-    with DevServer(tmp_path / "data", int(url.rpartition(":")[2])) as again:
+    again = DevServer(tmp_path / "data", int(url.rpartition(":")[2]))
+
+    def start_again() -> bool:
+        with suppress(ConfigError):  # a process that ends keeps its files for a moment
+            again.start()
+        return again.process is not None
+
+    until(start_again, "a server in the same folder")
+    try:
         assert anyio.run(_count_threads, again.url) == 0
+    finally:
+        again.stop()
 
 
 def is_running(pid: int) -> bool:

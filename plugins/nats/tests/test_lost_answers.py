@@ -89,7 +89,7 @@ async def test_claim_whose_write_was_not_answered_is_over_at_once(
     """Its holder hears of it, it writes nothing more, and the thread is free when the server is back."""
     async with NatsStore(own_server.url, settings) as store:
         claim = await store.claim("t", "w")
-        await set_patience(store, 0.2)
+        await set_patience(store, 3.0)
         with frozen(own_server):
             assert await store.append(claim, [step(1)]) is Appended.UNKNOWN
             assert claim.watch.is_lost
@@ -110,7 +110,7 @@ async def test_run_is_cancelled_while_its_model_answers_when_a_write_was_not_ans
         @tool(effect="pure")
         async def freeze() -> str:
             """Have the server answer nothing from now on."""
-            await set_patience(store, 0.2)
+            await set_patience(store, 3.0)
             frost.enter_context(frozen(own_server))
             return "frozen"
 
