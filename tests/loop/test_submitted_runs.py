@@ -396,7 +396,7 @@ async def test_a_full_queue_takes_no_more_turns_and_says_how_many_wait() -> None
     await agent.submit("One.", thread_id="a", max_depth=2)
     await agent.submit("Two.", thread_id="b", max_depth=2, not_before=clock.now() + timedelta(hours=1))
 
-    with pytest.raises(QueueFull, match="'clerk' is full: 2 threads wait in it, and max_depth=2") as refused:
+    with pytest.raises(QueueFull, match="'clerk' is full: 2 waiting, max_depth=2") as refused:
         await agent.submit("Three.", thread_id="c", max_depth=2)
     assert (refused.value.queue, refused.value.waiting, refused.value.max_depth) == ("clerk", 2, 2)
     assert {info.thread_id for info in await store.threads()} == {"a", "b"}

@@ -265,7 +265,7 @@ def test_a_full_queue_refuses_a_run_with_numbers(locus: Locus, store: tuple[str,
     assert locus(*submit, "--max-depth", "1").status == 0
     refused = locus(*submit, "--max-depth", "1")
     assert refused.status == 1
-    assert "queue 'shop' is full: 1 threads wait in it, and max_depth=1" in refused.err
+    assert "queue 'shop' is full: 1 waiting, max_depth=1" in refused.err
     (here / "locus.toml").write_text("[plugins.worker]\nmax_depth = 2\n")
     vouch(here)
     assert locus(*submit).status == 0

@@ -362,7 +362,7 @@ class QueueFull(JournalError):
     def __init__(self, queue: str, waiting: int, max_depth: int) -> None:
         self.queue, self.waiting, self.max_depth = queue, waiting, max_depth
         super().__init__(
-            f"queue {queue!r} is full: {waiting} threads wait in it, and max_depth={max_depth}; nothing was submitted: "
+            f"queue {queue!r} is full: {waiting} waiting, max_depth={max_depth}; nothing was submitted: "
             "try again later, start more workers for it, or allow more"
         )
 

@@ -173,7 +173,7 @@ class Wire:
         return NatsUnreachable(
             str(self.address),
             f"not reachable for {self.settings.patience:g} s ({why}); start the server (`locus nats dev` starts one "
-            "here) or correct the address. What was committed is kept: resume the run then",
+            "here) or correct the address. What was committed is kept, so a run can be resumed then",
         )
 
     async def _on_error(self, error: Exception) -> None:

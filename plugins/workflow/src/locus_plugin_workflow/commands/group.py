@@ -13,15 +13,14 @@ from typing import Any
 
 import click
 
-from locus.core import decode_data, encode_data, freeze
+from locus.core import decode_data
 from locus.core.errors import InputError
 from locus.plugin import Lazy
 from locus_plugin_workflow import client
-from locus_plugin_workflow.client import WorkflowRun, check_store
+from locus_plugin_workflow.client import check_store
+from locus_plugin_workflow.commands.printing import print_event, print_event_json, print_run, run_to_json
 from locus_plugin_workflow.commands.programs import load_workflow
 from locus_plugin_workflow.dispatches import DispatchNotice
-from locus_plugin_workflow.events import StepEvent
-from locus_plugin_workflow.machine import StepState
 from locus_plugin_workflow.worker import Worker
 
 __all__ = ["workflow"]
@@ -154,7 +153,7 @@ def work(
             journals.store,
             definitions,
             slots=slots,
-            hooks=[_print_json if as_json else _print_line],
+            hooks=[print_event_json if as_json else print_event],
             stuck_after=stuck_after,
             on_notice=hear,
             on_event=None if endpoint is None else endpoint.on_event,
@@ -187,30 +186,6 @@ async def _work(made: Worker, endpoint: Any, *, until_idle: bool) -> None:
             signal.signal(number, handler)
 
 
-def _print_json(event: StepEvent) -> None:
-    cli.print_json(
-        {
-            "type": event.type,
-            "run_id": event.run_id,
-            "workflow": event.workflow,
-            "step": event.step,
-            "iteration": event.iteration,
-            "attempt": event.attempt,
-            "at": event.at.isoformat(),
-            "output": encode_data(event.output),
-            "error": event.error,
-            "reason": event.reason,
-        },
-        indent=None,
-    )
-
-
-def _print_line(event: StepEvent) -> None:
-    about = [event.run_id, event.step, f"iteration {event.iteration}" if event.step else "", event.error]
-    text = cli.one_line("  ".join(filter(None, about)))
-    cli.print_text(f"{event.at.astimezone():%H:%M:%S}  {event.type:<15} {text}\n")
-
-
 @workflow.command(cls=StoreCommand, short_help="Show a run and its steps.")
 @click.argument("run_id", metavar="RUN")
 @_as_json
@@ -223,60 +198,10 @@ def show(ctx: click.Context, *, run_id: str, as_json: bool, checkpointer: str | 
     with _open_store(ctx, checkpointer) as journals:
         found = journals.run(client.show(journals.store, run_id))
     if as_json:
-        cli.print_json(_to_json(found))
+        cli.print_json(run_to_json(found))
     else:
-        _print_run(found)
+        print_run(found)
     return int(found.status == "failed")
-
-
-def _to_json(run: WorkflowRun) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id,
-        "workflow": run.workflow.name,
-        "status": run.status,
-        "input": encode_data(freeze(run.input)),
-        "output": encode_data(freeze(run.output)),
-        "error": run.error,
-        "steps": {
-            name: {
-                "status": state.status,
-                "iteration": state.iteration,
-                "attempt": state.attempt,
-                "not_before": state.not_before.isoformat() if state.not_before else None,
-                "output": encode_data(state.output),
-                "error": state.error,
-                "reason": state.reason,
-            }
-            for name, state in run.steps.items()
-        },
-    }
-
-
-def _print_run(run: WorkflowRun) -> None:
-    cli.print_text(f"{cli.one_line(run.workflow.name)}  {run.status}\n")
-    for step in run.workflow.steps:
-        state = run.steps.get(step.name)
-        if state is None:
-            cli.print_text(f"  {cli.one_line(step.name)}: waiting for {', '.join(step.depends_on) or 'a worker'}\n")
-            continue
-        most = f" of {step.config.max_iterations}" if step.config else ""
-        tried = f", attempt {state.attempt + 1}" if state.attempt else ""
-        why = f": {cli.one_line(state.error)}" if state.error else ""
-        name, how = cli.one_line(step.name), _describe(state)
-        cli.print_text(f"  {name}: {how}, iteration {state.iteration + 1}{most}{tried}{why}\n")
-    if run.status == "completed":
-        cli.print_text(f"{json.dumps(encode_data(freeze(run.output)), ensure_ascii=False)}\n")
-    elif run.status == "failed":
-        failed = next((name for name, state in run.steps.items() if state.status == "failed"), "STEP")
-        cli.say(f"begin it again where it failed: {shlex.join(['locus', 'workflow', 'retry', run.run_id, failed])}")
-
-
-def _describe(state: StepState) -> str:
-    """How a step is, and until when."""
-    if state.not_before is None:
-        return state.status
-    how = "sleeps" if state.status == "running" else state.status
-    return f"{how} until {state.not_before.astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 @workflow.command(cls=StoreCommand, short_help="Have a failed step begin again.")
