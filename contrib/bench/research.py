@@ -34,7 +34,7 @@ from typing import Any
 import anyio
 
 from locus.models import get_model
-from locus_deepagent import create_research_workflow
+from locus_deepagent import RulesFirst, create_research_workflow
 from locus_deepagent.research.keys import (
     KEY_CLAIMS,
     KEY_EVIDENCE,
@@ -141,7 +141,7 @@ def make_workflow(model: Any, address: str, *, results: int = RESULTS, checkpoin
         model=model,
         tools=make_web_tools(web),
         system_prompt=SYSTEM,
-        grounding_judge="both",  # a small model confirms what the rules refute
+        grounding_model=RulesFirst(model),  # a small model confirms what the rules refute
         checkpointer=checkpointer,
     )
 

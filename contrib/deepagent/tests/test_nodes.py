@@ -13,6 +13,7 @@ from locus import tool
 from locus.core.errors import ConfigError
 from locus.models import ModelRequest
 from locus_deepagent import (
+    RulesFirst,
     make_causal_inference_node,
     make_execute_node,
     make_grounding_eval_node,
@@ -406,18 +407,13 @@ async def test_rules_come_before_the_judge_where_both_are_asked() -> None:
     given = ["Aluminum was discovered by Hans Christian Oersted in 1825 in Denmark."]
     refuted, open_ = "Aluminum was discovered in 1939.", "Hans Christian Oersted was the first to make aluminum."
     judge = ScriptedModel("yes")
-    node = make_grounding_eval_node(judge, "both")
+    node = make_grounding_eval_node(RulesFirst(judge))
 
     told = await node({KEY_SUMMARY: f"Aluminum was discovered in 1825. {refuted} {open_}", KEY_EVIDENCE: given})
 
     assert told[KEY_UNGROUNDED_CLAIMS] == [refuted]
     (asked,) = judge.requests
     assert open_ in asked.messages[-1].text
-
-
-def test_a_judge_of_another_name_is_refused() -> None:
-    with pytest.raises(ConfigError, match="judge: expected 'model' or 'both', got 'rules'"):
-        make_grounding_eval_node(ScriptedModel(), "rules")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("answer", ["", "1: NaN", "1: 80%", "2: yes", "{}", "yes and no", "1: yes\n1: no", '"\\ud800"'])

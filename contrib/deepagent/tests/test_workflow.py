@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from locus.core.errors import ConfigError, UnknownName
 from locus.journal import MemoryStore
-from locus_deepagent import create_research_workflow, make_summarize_node, route_after_grounding
+from locus_deepagent import RulesFirst, create_research_workflow, make_summarize_node, route_after_grounding
 from locus_deepagent.research.keys import (
     KEY_CAUSAL_CHAIN,
     KEY_CLAIMS,
@@ -170,6 +170,18 @@ async def test_roles_have_their_models() -> None:
     assert [request.purpose for request in primary.requests] == ["think", "think", "causal"]
     assert [request.purpose for request in writer.requests] == ["summarize", "regenerate"]
     assert [request.purpose for request in judge.requests] == ["grounding", "grounding"]
+
+
+async def test_a_judge_with_rules_first_is_not_asked_about_what_they_confirm() -> None:
+    model, judge = researcher("1: no"), ScriptedModel()
+    flow = create_research_workflow(
+        model=model, tools=[search], grounding_model=RulesFirst(judge), reflexion=False, causal_inference=False
+    )
+
+    result = await flow.run({KEY_PROMPT: "p"})
+
+    assert judge.requests == ()
+    assert result.values[KEY_GROUNDING_SCORE] == 1.0
 
 
 async def test_the_workflow_gives_a_structured_output() -> None:

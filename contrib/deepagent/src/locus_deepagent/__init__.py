@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from locus_deepagent.research.causes import make_causal_inference_node
     from locus_deepagent.research.execute import make_execute_node
     from locus_deepagent.research.recovery import make_replan_node, route_after_grounding
-    from locus_deepagent.research.scoring import make_grounding_eval_node
+    from locus_deepagent.research.scoring import RulesFirst, make_grounding_eval_node
     from locus_deepagent.research.workflow import create_research_workflow
     from locus_deepagent.research.writing import make_regenerate_summary_node, make_summarize_node
     from locus_deepagent.submission import DeepAgentReport
 
 __all__ = [
     "DeepAgentReport",
+    "RulesFirst",
     "create_deepagent",
     "create_research_workflow",
     "make_causal_inference_node",
@@ -41,7 +42,7 @@ __getattr__, __dir__ = exports(
             "make_replan_node",
             "route_after_grounding",
         ),
-        "locus_deepagent.research.scoring": ("make_grounding_eval_node",),
+        "locus_deepagent.research.scoring": ("RulesFirst", "make_grounding_eval_node"),
         "locus_deepagent.research.workflow": ("create_research_workflow",),
         "locus_deepagent.research.writing": (
             "make_regenerate_summary_node",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from locus.core.errors import ConfigError
 from locus.models import get_model
 from locus_deepagent.research.asking import ask
 from locus_deepagent.research.evidence import confirming
@@ -33,10 +32,24 @@ if TYPE_CHECKING:
     from locus_plugin_graph import NodeContext
     from locus_plugin_grounding import GroundingResult
 
-__all__ = ["make_grounding_eval_node"]
+__all__ = ["RulesFirst", "make_grounding_eval_node"]
 
 
-def make_grounding_eval_node(model: Model | str, judge: Literal["model", "both"] = "model") -> Any:
+@frozen
+class RulesFirst:
+    """A judge of claims that is asked about those only that rules leave open, one a call.
+
+    A small model says yes to claims that rules refute; and most claims need no call of it. Give it as the
+    ``grounding_model`` of a research workflow, or to `make_grounding_eval_node`.
+
+    Args:
+        model: the judge, ``"provider:model"`` or a `Model`.
+    """
+
+    model: Model | str
+
+
+def make_grounding_eval_node(model: Model | str | RulesFirst) -> Any:
     """A node that scores the summary.
 
     Reads `KEY_SUMMARY`, `KEY_CLAIMS` and `KEY_EVIDENCE`. Writes `KEY_GROUNDING_SCORE`, `KEY_UNGROUNDED_CLAIMS` and
@@ -45,15 +58,14 @@ def make_grounding_eval_node(model: Model | str, judge: Literal["model", "both"]
     rules decide. Without a claim or without evidence the score is 0.0.
 
     Args:
-        model: the judge, ``"provider:model"`` or a `Model`.
-        judge: ``"model"`` asks it about every claim; ``"both"`` about those only that the rules leave open, one a call.
+        model: the judge, ``"provider:model"`` or a `Model`; or one that is asked about what rules leave open.
 
     Raises:
-        ConfigError: the model is unknown, or ``judge`` is.
+        ConfigError: the model is unknown.
     """
-    if judge not in ("model", "both"):
-        raise ConfigError(f"judge: expected 'model' or 'both', got {judge!r:.80}")
-    return _GroundingEval(get_model(model), GroundingEvaluator(GroundingSettings(judge=judge)))
+    if isinstance(model, RulesFirst):
+        return _GroundingEval(get_model(model.model), GroundingEvaluator(GroundingSettings(judge="both")))
+    return _GroundingEval(get_model(model), GroundingEvaluator())
 
 
 @frozen

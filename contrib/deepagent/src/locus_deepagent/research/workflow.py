@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from locus.models import get_model
 from locus_deepagent.research.causes import make_causal_inference_node
 from locus_deepagent.research.execute import make_execute_node
 from locus_deepagent.research.recovery import make_replan_node, route_after_grounding
-from locus_deepagent.research.scoring import make_grounding_eval_node
+from locus_deepagent.research.scoring import RulesFirst, make_grounding_eval_node
 from locus_deepagent.research.writing import make_regenerate_summary_node, make_summarize_node
 from locus_plugin_graph import END, START, StateGraph
 
@@ -34,8 +34,7 @@ def create_research_workflow(
     max_regenerations: int = 1,
     max_iterations: int = 20,
     summarization_model: Model | str | None = None,
-    grounding_model: Model | str | None = None,
-    grounding_judge: Literal["model", "both"] = "model",
+    grounding_model: Model | str | RulesFirst | None = None,
     reflexion: bool = True,
     causal_inference: bool = True,
     checkpointer: Any = None,
@@ -56,9 +55,8 @@ def create_research_workflow(
         max_regenerations: how often a run rewrites its summary, before any replan.
         max_iterations: of one execution of the agent.
         summarization_model: who writes the summary; None = ``model``.
-        grounding_model: who judges it; None = ``model``.
-        grounding_judge: ``"model"`` asks it about every claim; ``"both"`` about those only that rules leave open: fewer
-            calls, and a small model is right more often with them.
+        grounding_model: who judges it; None = ``model``. `RulesFirst` asks only about what rules leave open: fewer
+            calls, and a small model is right more often.
         reflexion: whether the agent's steps are judged.
         causal_inference: whether there is a node `causal_inference`.
         checkpointer: where threads are kept, as for `Agent`.
@@ -80,13 +78,18 @@ def create_research_workflow(
             made[given] = get_model(given)
         return made[given]
 
-    writer, judge = chosen(summarization_model), chosen(grounding_model)
+    writer = chosen(summarization_model)
+    judge: Model | RulesFirst
+    if isinstance(grounding_model, RulesFirst):
+        judge = RulesFirst(chosen(grounding_model.model))
+    else:
+        judge = chosen(grounding_model)
     graph = StateGraph(effect="pure")
     graph.add_node("execute", make_execute_node(primary, tools, system_prompt, reflexion, max_iterations))
     if causal_inference:
         graph.add_node("causal_inference", make_causal_inference_node(primary))
     graph.add_node("summarize", make_summarize_node(writer, output_schema))
-    graph.add_node("grounding_eval", make_grounding_eval_node(judge, grounding_judge))
+    graph.add_node("grounding_eval", make_grounding_eval_node(judge))
     graph.add_node("regenerate", make_regenerate_summary_node(writer, output_schema))
     graph.add_node("replan", make_replan_node())
     graph.add_edge(START, "execute")
