@@ -23,6 +23,7 @@ _KEYS = (
 )
 _WORKFLOW = {
     **dict.fromkeys(_KEYS, "keys"),
+    "RulesFirst": "scoring",
     "create_research_workflow": "workflow",
     "make_causal_inference_node": "causes",
     "make_execute_node": "execute",
