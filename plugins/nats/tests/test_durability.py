@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from locus.core.journal import Body, Outcome, StepId
 from locus.journal import Appended
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore
 from locus_plugin_nats.session import Session
+from locus_testkit.freezing import freeze_process, thaw_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proof]
 
@@ -52,10 +52,10 @@ async def test_a_run_goes_on_when_its_server_has_stood_still_for_six_seconds(
     async with NatsStore(own_server.url, NatsSettings(prefix=prefix, lease=2, patience=30)) as store:
         claim = await store.claim("t", "w")
         assert await store.append(claim, [step(1)]) is Appended.OK
-        own_server.process.send_signal(signal.SIGSTOP)
+        freeze_process(own_server.process.pid)
         posted = store.post(claim, [step(2)])
         await anyio.sleep(6)
-        own_server.process.send_signal(signal.SIGCONT)
+        thaw_process(own_server.process.pid)
         with anyio.fail_after(60):
             assert await posted.wait() is Appended.OK
         assert await store.append(claim, [step(3)]) is Appended.OK
@@ -65,13 +65,11 @@ async def test_a_run_goes_on_when_its_server_has_stood_still_for_six_seconds(
 def copy_frozen(server: DevServer, into: Path) -> None:
     """What a server that dies at this moment leaves; it is frozen before it is copied, so the copy is of one moment."""
     assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
+    freeze_process(server.process.pid)
     try:
-        while Path(f"/proc/{server.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "T":
-            pass
         shutil.copytree(server.folder, into)
     finally:
-        server.process.send_signal(signal.SIGCONT)
+        thaw_process(server.process.pid)
 
 
 async def test_what_was_acknowledged_is_in_a_copy_of_the_frozen_servers_folder(tmp_path: Path, prefix: str) -> None:

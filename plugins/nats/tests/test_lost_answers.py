@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -15,6 +14,7 @@ from locus.core.journal import Body, Outcome, StepId
 from locus.journal import Appended
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore
 from locus_testkit import ScriptedModel, call, never
+from locus_testkit.freezing import freeze_process, thaw_process
 
 from .proxy import Loss, Proxy
 from .streams import expire_lease, set_patience
@@ -126,8 +126,8 @@ async def test_run_is_cancelled_while_its_model_answers_when_a_write_was_not_ans
 def frozen(server: DevServer) -> Iterator[None]:
     """A server that takes what it is sent, and answers nothing."""
     assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
+    freeze_process(server.process.pid)
     try:
         yield
     finally:
-        server.process.send_signal(signal.SIGCONT)
+        thaw_process(server.process.pid)

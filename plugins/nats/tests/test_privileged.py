@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from locus.core.journal import Body, Outcome, StepId
 from locus.journal import Appended, Claim
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore, NatsUnreachable, StreamFull
 from locus_plugin_nats.dev import find_server
+from locus_testkit.freezing import freeze_process
 
 from .namespace import Namespace
 
@@ -46,7 +46,7 @@ async def append_until(server: DevServer, count: int) -> None:
         for n in range(1, count + 1):
             assert await store.append(claim, [step(n)]) is Appended.OK
             acknowledged = n
-        server.process.send_signal(signal.SIGSTOP)
+        freeze_process(server.process.pid)
     assert acknowledged == count
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from locus.core.journal import END, Transition
 from locus_plugin_nats import DevServer, NatsSettings, NatsStore
 from locus_plugin_nats.headers import make_tip
 from locus_plugin_nats.reading import read_stream
+from locus_testkit.freezing import freeze_process, thaw_process
 
 pytestmark = [pytest.mark.proof, pytest.mark.chaos]
 
@@ -87,12 +87,12 @@ class Crew:
         self.said.put((process.pid, "left"))
 
     def stop(self, pid: int) -> None:
-        os.kill(pid, signal.SIGSTOP)
+        freeze_process(pid)
         self.stopped.add(pid)
 
     def resume(self, pid: int) -> None:
         self.stopped.discard(pid)
-        os.kill(pid, signal.SIGCONT)
+        thaw_process(pid)
 
     def end(self) -> None:
         for process in self.processes.values():

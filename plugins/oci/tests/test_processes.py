@@ -15,6 +15,7 @@ import pytest
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended
+from locus_testkit.freezing import freeze_process
 
 from .kit import Home
 
@@ -51,7 +52,10 @@ class Other:
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
-        os.kill(self._process.pid, number)
+        if number == signal.SIGSTOP:
+            freeze_process(self._process.pid)
+        else:
+            os.kill(self._process.pid, number)
 
     def end(self) -> None:
         """Kill it, and close what leads to it."""

@@ -23,6 +23,8 @@ from typing import Any
 
 import asyncpg
 
+from locus_testkit.freezing import freeze_process, thaw_process
+
 __all__ = ["PASSWORD", "Server"]
 
 #: Of the user ``postgres`` of each server.
@@ -146,7 +148,7 @@ class Server:
         if shell is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGCONT)
+            thaw_process(self.pid)
             os.kill(self.pid, number)
         assert shell.stdin is not None
         assert shell.stdout is not None
@@ -158,12 +160,12 @@ class Server:
     def freeze(self) -> None:
         """Have none of its processes do anything."""
         for pid in self._processes():
-            os.kill(pid, signal.SIGSTOP)
+            freeze_process(pid)
 
     def thaw(self) -> None:
         """The end of that."""
         for pid in self._processes():
-            os.kill(pid, signal.SIGCONT)
+            thaw_process(pid)
 
     def _processes(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")

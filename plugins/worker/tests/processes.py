@@ -18,6 +18,7 @@ from typing import Any, Self
 from plugins.cli.tests.warm import WarmServer
 
 from locus_plugin_sqlite import SqliteStore
+from locus_testkit.freezing import freeze_process
 
 __all__ = ["LEASE", "PATIENCE", "FilePlace", "Process", "charges", "read_log", "until"]
 
@@ -97,19 +98,15 @@ class Process:
 
     def signal(self, number: int) -> None:
         """Send a signal."""
-        os.kill(self.pid, number)
         if number == signal.SIGSTOP:
-            until(lambda: self.state == "T", "a process that stands still")
+            freeze_process(self.pid)
+        else:
+            os.kill(self.pid, number)
 
     @property
     def is_running(self) -> bool:
         """Whether it has not ended."""
         return self._process.poll() is None
-
-    @property
-    def state(self) -> str:
-        """Of the process, as Linux has it: ``"T"`` is stopped."""
-        return Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
 
     def wait(self) -> int:
         """Wait for the end; gives the exit status."""
