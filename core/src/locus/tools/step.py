@@ -7,6 +7,8 @@ intent is on record (`enter_step`). What its body sees of the run is a `StepCont
 
 from __future__ import annotations
 
+from collections import deque
+from contextvars import copy_context
 from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,9 @@ from locus.journal.effects import CutScope
 from locus.tools.cancellation import find_exit, is_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Sequence
+
+    from anyio.abc import TaskGroup
 
     from locus.core.directives import Directive, Option
     from locus.core.events import Event
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from locus.tools.call_run import StepRun
     from locus.tools.context import Stash, ToolContext
     from locus.tools.definition import Bound, Tool
+
+    _Body = Callable[[], Coroutine[Any, Any, None]]
 
 
 @define(slots=True)
@@ -251,9 +257,93 @@ def find_question(error: BaseException) -> Interrupt | None:
     return error if isinstance(error, Interrupt) else None
 
 
+class _InContext:
+    """Awaits a coroutine in a copy of the context, as a task of its own would.
+
+    Args:
+        coroutine: awaited once.
+        on_wait: called when it is about to wait for the first time.
+    """
+
+    __slots__ = ("_coroutine", "_on_wait", "has_waited")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> None:
+        self._coroutine, self._on_wait = coroutine, on_wait
+        self.has_waited = False
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        resume, given = self._coroutine.send, None
+        enter = copy_context().run
+        while True:
+            try:
+                waits_for = enter(resume, given)
+            except StopIteration:
+                return
+            finally:
+                given = None  # an exception would hold this frame, and this frame the exception
+            if not self.has_waited:
+                self.has_waited = True
+                self._on_wait()
+            try:
+                resume, given = self._coroutine.send, (yield waits_for)
+            except GeneratorExit:  # it is being closed, and must not wait again
+                enter(self._coroutine.close)
+                raise
+            except BaseException as e:  # noqa: BLE001  raised where the coroutine waits
+                resume, given = self._coroutine.throw, e
+
+
+class _StepTasks:
+    """Tasks that run bodies one after another, until one of them waits for something: then others go on behind it.
+
+    A task costs more than all that is recorded of a body, and bodies that only compute never wait. No body can tell
+    which task it is in: it has a context of its own, and while none waits nothing else can reach the task. A task ends
+    with a body that has waited, as a cancellation that was meant for that body may still be on its way.
+    """
+
+    __slots__ = ("_at_once", "_group", "_idle", "_todo", "_under_way", "exits")
+
+    def __init__(self, group: TaskGroup, bodies: Iterable[tuple[_Body, bool]], at_once: int | None) -> None:
+        self._group, self._todo = group, deque(bodies)
+        self._at_once = len(self._todo) if at_once is None else at_once
+        # How many bodies have been entered and not left, and how many tasks have not begun.
+        self._under_way = self._idle = 0
+        self.exits: list[BaseException] = []
+
+    def begin(self, at_most: int | None = None) -> None:
+        """Begin as many tasks as there is room for."""
+        if self._todo and not self.exits:
+            room = max(self._at_once - self._under_way, not self._todo[0][1])
+            for _ in range(min(room, len(self._todo)) - self._idle if at_most is None else at_most):
+                self._idle += 1
+                self._group.start_soon(self._work, name="locus step")
+
+    async def _work(self) -> None:
+        self._idle -= 1
+        while self._todo and not self.exits:
+            body, has_body = self._todo[0]
+            if has_body and self._under_way >= self._at_once:
+                return
+            self._todo.popleft()
+            self._under_way += has_body
+            apart = _InContext(body(), self.begin)
+            try:
+                await apart
+            except BaseException as e:
+                if find_exit(e) is None:
+                    raise
+                # Out of a task, it would end the event loop before anybody has taken note.
+                self.exits.append(e)
+                self._group.cancel_scope.cancel()
+            self._under_way -= has_body
+            if apart.has_waited:
+                self.begin()
+                return
+
+
 async def run_together(
     run: StepRun,
-    bodies: Iterable[tuple[Callable[[], Awaitable[None]], bool]],
+    bodies: Iterable[tuple[_Body, bool]],
     at_once: int | None = None,
 ) -> None:
     """Run steps side by side, begun in order as slots come free.
@@ -269,39 +359,19 @@ async def run_together(
         BaseException: what is to end more than the step that raised it.
     """
     await run.host.flush()
-    slots = None if at_once is None else anyio.Semaphore(at_once, fast_acquire=True)
-    exits: list[BaseException] = []
-
-    async def run_one(body: Callable[[], Awaitable[None]], slots: anyio.Semaphore | None) -> None:
-        try:
-            await body()
-        except BaseException as e:
-            if find_exit(e) is None:
-                raise
-            # Out of a task, it would end the event loop before anybody has taken note.
-            exits.append(e)
-            group.cancel_scope.cancel()
-        if slots is not None:
-            slots.release()
-
+    tasks = None
     try:
         async with anyio.create_task_group() as group:
-            for body, has_body in bodies:
-                if not has_body:
-                    await run_one(body, None)
-                    continue
-                if slots is not None:
-                    await slots.acquire()
-                # A task for each, so that each has a context of its own.
-                group.start_soon(run_one, body, slots, name="locus step")
+            tasks = _StepTasks(group, bodies, at_once)
+            tasks.begin(1)
     except ExceptionGroup:
         # Nothing but the journal fails here, and it fails for all of them alike.
         if run.host.stop_error is None:
             raise
     if run.host.stop_error is not None:
         raise run.host.stop_error  # out of the handler: its own cause is what there is to tell
-    if exits:
-        raise exits[0]
+    if tasks is not None and tasks.exits:
+        raise tasks.exits[0]
 
 
 class StepContext:
