@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from plugins.cli.tests.conftest import Locus, vouch
 from plugins.cli.tests.warm import Warm, WarmServer
-from plugins.worker.tests.processes import PATIENCE, until
+from plugins.worker.tests.processes import PATIENCE, hold_third_call, until
 
 pytestmark = pytest.mark.proof
 
@@ -34,7 +34,8 @@ def commands() -> list[str]:
 def test_threads_move_to_a_server_and_a_killed_worker_is_followed_by_another(
     here: Path, environment: dict[str, str], warm_server: WarmServer, locus: Locus
 ) -> None:
-    (here / "shop.py").write_text(block("file: shop.py", HERE.parent / "worker" / "README.md"))
+    held = here / "held"
+    (here / "shop.py").write_text(hold_third_call(block("file: shop.py", HERE.parent / "worker" / "README.md"), held))
     # So that the page need not wait for the lease of every day.
     (here / "locus.toml").write_text("[plugins.nats]\nlease = 1.0\n")
     vouch(here)
@@ -60,6 +61,8 @@ def test_threads_move_to_a_server_and_a_killed_worker_is_followed_by_another(
         until(lambda: "<- check: order 2" in said("watcher"), f"two orders: {[said(n) for n in (*workers, 'watcher')]}")
         (has,) = [name for name in workers if " take " in said(name)]
         workers[has].send_signal(signal.SIGKILL)
+        workers[has].wait(PATIENCE)
+        held.unlink()
         assert watcher.wait(PATIENCE) == 0, said("watcher")
         for worker in workers.values():
             worker.kill()

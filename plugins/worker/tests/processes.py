@@ -20,7 +20,7 @@ from plugins.cli.tests.warm import WarmServer
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit.freezing import freeze_process
 
-__all__ = ["LEASE", "PATIENCE", "FilePlace", "Process", "charges", "read_log", "until"]
+__all__ = ["LEASE", "PATIENCE", "FilePlace", "Process", "charges", "hold_third_call", "read_log", "until"]
 
 #: Seconds after which what should have happened has not, however busy the machine.
 PATIENCE = 90.0
@@ -114,6 +114,15 @@ class Process:
         for reader in self._readers:
             reader.join(PATIENCE)
         return status
+
+
+def hold_third_call(program: str, held: Path) -> str:
+    """The program of the page, whose third call does not end while a file is there: its worker dies within the run."""
+    pause = "    time.sleep(0.2)\n"
+    assert pause in program
+    held.touch()
+    waits = f"    while number == 3 and Path({str(held)!r}).exists():\n        time.sleep(0.01)\n"
+    return program.replace(pause, pause + waits).replace("import time\n", "import time\nfrom pathlib import Path\n", 1)
 
 
 class FilePlace:

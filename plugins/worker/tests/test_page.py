@@ -13,7 +13,7 @@ import pytest
 from plugins.cli.tests.conftest import vouch
 from plugins.cli.tests.warm import Warm, WarmServer
 
-from .processes import PATIENCE, until
+from .processes import PATIENCE, hold_third_call, until
 
 pytestmark = pytest.mark.proof
 
@@ -29,7 +29,8 @@ def block(comment: str) -> str:
 def test_a_killed_worker_is_followed_by_the_other_one_before_the_eyes_of_a_watcher(
     here: Path, environment: dict[str, str], warm_server: WarmServer
 ) -> None:
-    (here / "shop.py").write_text(block("file: shop.py"))
+    held = here / "held"
+    (here / "shop.py").write_text(hold_third_call(block("file: shop.py"), held))
     # So that the page need not wait for the lease of every day.
     (here / "locus.toml").write_text("[plugins.sqlite]\nlease = 1.0\n")
     vouch(here)
@@ -57,6 +58,8 @@ def test_a_killed_worker_is_followed_by_the_other_one_before_the_eyes_of_a_watch
         until(lambda: "<- check: order 2" in said("watcher"), f"two orders: {[said(n) for n in (*workers, 'watcher')]}")
         (has,) = [name for name in workers if " take " in said(name)]
         workers[has].send_signal(signal.SIGKILL)
+        workers[has].wait(PATIENCE)
+        held.unlink()
 
         assert watcher.wait(PATIENCE) == 0, said("watcher")
 
