@@ -16,9 +16,12 @@ __all__ = ["CASES", "Script", "measure"]
 CASES = {
     "factory, default": 15,
     "factory, 3 subagents and all layers": 15,
-    "iteration, n = 10": 9,
-    "iteration, n = 100": 5,
-    "iteration, n = 500": 3,
+    "iteration, layers of both, n = 10": 9,
+    "iteration, layers of both, n = 100": 5,
+    "iteration, layers of both, n = 500": 3,
+    "iteration, all of ours, n = 10": 9,
+    "iteration, all of ours, n = 100": 5,
+    "iteration, all of ours, n = 500": 3,
 }
 
 

@@ -29,7 +29,8 @@ async def lookup(key: str) -> str:
     return SCRIPT.look_up(key)
 
 
-# Reflexion, grounding and provenance are on, as by default: the peer has nothing like them.
+# Reflexion, grounding and provenance are on, as by default, unless the case is about what the peer has as well.
+ONLY_COMMON: dict[str, Any] = {"reflexion": False, "grounding": False, "provenance": False}
 LAYERS: dict[str, Any] = {
     "enable_filesystem": True,
     "enable_todos": True,
@@ -44,7 +45,8 @@ LAYERS: dict[str, Any] = {
 
 def build(*, layers: bool = False) -> Any:
     model = ScriptedModel(answer, after="repeat")
-    return create_deepagent(model=model, tools=[lookup], system_prompt="p", **(LAYERS if layers else {}))
+    chosen = {**LAYERS, **(ONLY_COMMON if "layers of both" in sys.argv[1] else {})} if layers else {}
+    return create_deepagent(model=model, tools=[lookup], system_prompt="p", **chosen)
 
 
 def run(n: int) -> Any:
