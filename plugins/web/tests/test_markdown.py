@@ -32,6 +32,10 @@ def read(html: str) -> str:
         ("<a href='//other.example'>x</a>", "[x](https://other.example)"),
         ("<a href='javascript:alert(1)'>x</a><a href='#f'>y</a><a href='data:,z'>z</a><a>w</a>", "xyzw"),
         ("<a href='http://[::1'>x</a>", "x"),
+        (
+            "<h2>T<a href='#t'>¶</a></h2><h3><a href='#u'><svg></svg></a>U</h3>x<a href='#f'>1</a>",
+            "## T\n\n### U\n\nx1",
+        ),
         ("<img src=x.png alt='a cat'><img src=y.png>", "a cat"),
         ("x<br>y<hr>z", "x\ny\n\n---\n\nz"),
         ("1 < 2 &amp; 3 &lt; 4 &unknown; &#x41;&#66;", "1 < 2 & 3 < 4 &unknown; AB"),

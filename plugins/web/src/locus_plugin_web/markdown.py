@@ -91,6 +91,9 @@ def _is_within(tag: Tag, others: list[Tag]) -> bool:
 def _mend_link(link: Tag, url: str) -> None:
     """Make a link whole; one that leads nowhere becomes its text."""
     href = str(link.get("href") or "")
+    if href.startswith("#") and not any(map(str.isalnum, link.get_text())):
+        link.decompose()  # the sign behind a heading, which is a link to that heading
+        return
     try:
         whole = urljoin(url, href.strip())
     except ValueError:

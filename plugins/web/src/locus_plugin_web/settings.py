@@ -12,6 +12,8 @@ from locus_wire.headers import find_header_fault
 
 __all__ = ["WebSettings"]
 
+#: A result of a tool has 100,000 characters at most; what is longer would lose its end, and where to read on.
+_MOST_CHARS = 90_000
 _PLACE = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[^\s\[\]:/@]+):(\d{1,5})")
 
 
@@ -45,7 +47,7 @@ class WebSettings:
             ``"127.0.0.1:8000"``.
         timeout: seconds that a page may take, redirects and all.
         max_bytes: of a page, unpacked.
-        page_chars: characters of a page that the model gets at a time.
+        page_chars: characters of a page that the model gets at a time, 200 to 90,000.
         results: how many results of a search it gets.
         robots: whether to follow ``robots.txt``.
         user_agent: what the plugin calls itself; ``robots.txt`` finds it by the name ``locus``.
@@ -58,7 +60,7 @@ class WebSettings:
     allow: tuple[str, ...] = field(default=(), converter=to_tuple, validator=[strings, _check_places])
     timeout: float = field(default=20.0, validator=seconds)
     max_bytes: int = field(default=5_000_000, validator=integer(1))
-    page_chars: int = field(default=20_000, validator=integer(200))
+    page_chars: int = field(default=20_000, validator=integer(200, _MOST_CHARS))
     results: int = field(default=5, validator=integer(1, 20))
     robots: bool = True
     user_agent: str = field(default="locus", validator=_check_agent)
