@@ -23,7 +23,7 @@ from attrs import field, frozen
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 COMMENTS = ("model", "file", "output", "e2e", "run-command", "test-command", "recorded-run", "setup")
-LANGUAGES = ("python", "pyi", "toml", "console", "sh", "json", "text")
+LANGUAGES = ("python", "pyi", "toml", "yaml", "console", "sh", "json", "text")
 
 _OPENING = re.compile(r"( *)```+ *(\S*)\s*$")
 _COMMENT = re.compile(r"<!--\s*(?P<name>[a-z0-9-]+)\s*:?(?P<text>.*)-->\s*$", re.DOTALL)

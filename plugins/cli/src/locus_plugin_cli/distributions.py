@@ -22,6 +22,7 @@ PLUGINS = frozenset(
         "causal",
         "cli",
         "conversation",
+        "eval",
         "filesystem",
         "graph",
         "grounding",
