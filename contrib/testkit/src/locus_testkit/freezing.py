@@ -1,4 +1,4 @@
-"""A process that stands still: one that a lease outlives, or a server that answers nothing for a while."""
+"""A process that is frozen: one that a lease outlives, or a server that answers nothing for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def freeze_process(pid: int) -> None:
         pid: of any process of this user, a child or not.
 
     Raises:
-        ProcessLookupError: there is no such process.
+        ProcessLookupError: no process has that id.
     """
     os.kill(pid, signal.SIGSTOP)
     while not all(map(_stands_still, Path(f"/proc/{pid}/task").iterdir())):
