@@ -590,3 +590,16 @@ def test_a_drawing_shows_what_ran_and_what_is_next() -> None:
     assert "n0 -.-> n1" in text
     assert "class n0,n1 ran" in text
     assert "class n2 next" in text
+
+
+def test_the_svg_marks_what_ran_and_what_is_next_and_escapes_names() -> None:
+    graph = StateGraph()
+    graph.add_node("<b>first</b>", lambda values: {"a": 1})
+    graph.add_edge(START, "<b>first</b>").add_edge("<b>first</b>", END)
+    app = graph.compile()
+    drawn = app.svg()
+    assert drawn.startswith("<svg ")
+    assert "&lt;b&gt;first&lt;/b&gt;" in drawn
+    assert "<b>" not in drawn
+    assert 'class="ran"' not in drawn
+    assert 'class="ran"' in app.svg(app.run_sync().state)

@@ -15,6 +15,7 @@ from locus.plugin import Lazy
 from locus_plugin_graph.condition import GraphEnd
 from locus_plugin_graph.drawing import draw_mermaid
 from locus_plugin_graph.hook import GraphHook
+from locus_plugin_graph.page import draw_svg
 from locus_plugin_graph.values import to_prompt, values_of
 
 if TYPE_CHECKING:
@@ -165,6 +166,10 @@ class CompiledGraph:
     def mermaid(self, state: AgentState | None = None) -> str:
         """The graph as a mermaid flowchart; with a state, what has run and what is next is marked."""
         return draw_mermaid(self.plan, state)
+
+    def svg(self, state: AgentState | None = None) -> str:
+        """The same as an SVG element without styles: groups and paths have classes, and names are escaped."""
+        return draw_svg(self.plan, state)
 
     @property
     def threads(self) -> Threads:

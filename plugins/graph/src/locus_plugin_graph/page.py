@@ -101,7 +101,8 @@ def draw_svg(plan: Plan, state: AgentState | None = None) -> str:
         )
     size = 'markerWidth="8" markerHeight="8" refX="7" refY="3" orient="auto"'
     arrow = f'<marker id="a" {size}><path d="M0,0 L7,3 L0,6"/></marker>'
-    return f'<svg width="{width}" height="{height}" role="img"><defs>{arrow}</defs>{"".join(marks)}</svg>'
+    opening = f'<svg width="{width}" height="{height}" role="img" aria-label="graph">'
+    return f"{opening}<defs>{arrow}</defs>{''.join(marks)}</svg>"
 
 
 def _places(plan: Plan) -> dict[str, tuple[int, int]]:
