@@ -39,6 +39,7 @@ MODULES = (
     "locus.threads",
     "locus.tools",
     "locus_plugin_timetravel",
+    "locus_plugin_viewer",
     "locus_plugin_worker",
 )
 

@@ -55,6 +55,7 @@ PLUGINS = frozenset(
         "todos",
         "toolsearch",
         "verifier",
+        "viewer",
         "web",
         "worker",
         "workflow",

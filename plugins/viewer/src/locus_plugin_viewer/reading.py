@@ -1,0 +1,169 @@
+"""The pages that show: the list, a thread, and the parts of it that are read when they are opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from locus.core.errors import JournalError
+from locus.core.journal import Transition, entry_to_json
+from locus.core.messages import Message, Role, text_of
+from locus.journal import JournalHost
+from locus.journal.listing import parent_thread
+from locus_plugin_viewer.blocks import read_blocks
+from locus_plugin_viewer.items import Block, QuestionItem
+from locus_plugin_viewer.journal import find_boundary, read_after, read_head, read_some, read_window
+from locus_plugin_viewer.listing import STATUSES, Filters, find_thread, list_threads
+from locus_plugin_viewer.live import Channels
+from locus_plugin_viewer.queries import get_id, get_number, read_number
+from locus_plugin_viewer.rendering import Pages
+from locus_plugin_viewer.states import diff_states
+from locus_plugin_viewer.text import clean, cut, hide_secrets, pretty
+from locus_plugin_viewer.viewer import Viewer
+
+__all__ = ["Reading"]
+
+#: Messages of a conversation that are shown before a model call.
+_MESSAGES = 40
+
+
+class Reading:
+    """Answers what only reads.
+
+    Args:
+        viewer: what the pages are about.
+        pages: the templates.
+    """
+
+    def __init__(self, viewer: Viewer, pages: Pages) -> None:
+        self._viewer, self._pages = viewer, pages
+        self.channels = Channels(viewer.store, pages.blocks, lambda: viewer.is_closing)
+
+    async def threads(self, request: Request) -> Response:
+        """The list of threads."""
+        asked = request.query_params
+        status = asked.get("status", "")
+        filters = Filters(
+            text=asked.get("q", ""),
+            said=bool(asked.get("said")),
+            status=status if status in STATUSES else "",
+            agent=asked.get("agent", ""),
+            days=get_number(request, "days") or 0,
+            children=bool(asked.get("children")),
+            after=asked.get("after", ""),
+        )
+        listing = await list_threads(self._viewer.store, filters)
+        return self._pages.page("threads.html", listing=listing, filters=filters, statuses=STATUSES)
+
+    async def thread(self, request: Request) -> Response:
+        """One thread: what is known of it, and a window of its timeline."""
+        thread_id = get_id(request)
+        window = await read_window(self._viewer.store, thread_id, get_number(request, "window"))
+        info = await find_thread(self._viewer.store, thread_id, window.head)
+        blocks = read_blocks(window.entries)
+        open_questions = await self._open_questions(thread_id, window.head)
+        return self._pages.page(
+            "thread.html",
+            thread_id=thread_id,
+            info=info,
+            parent=parent_thread(thread_id),
+            window=window,
+            blocks=blocks,
+            questions=open_questions,
+            failure=self._viewer.failures.get(thread_id, ""),
+        )
+
+    async def window(self, request: Request) -> Response:
+        """A window of a timeline, to be put into a page."""
+        thread_id = get_id(request)
+        window = await read_window(self._viewer.store, thread_id, get_number(request, "window"))
+        return self._pages.page("_window.html", thread_id=thread_id, blocks=read_blocks(window.entries), window=window)
+
+    async def status(self, request: Request) -> Response:
+        """How a thread is, and what it asks, to be put into a page."""
+        thread_id = get_id(request)
+        head = await read_head(self._viewer.store, thread_id)
+        return self._pages.page(
+            "_status.html",
+            thread_id=thread_id,
+            info=await find_thread(self._viewer.store, thread_id, head),
+            questions=await self._open_questions(thread_id, head),
+            failure=self._viewer.failures.get(thread_id, ""),
+        )
+
+    async def events(self, request: Request) -> Response:
+        """What is written to a thread, as server-sent events."""
+        thread_id = get_id(request)
+        last = request.headers.get("last-event-id", "")
+        seen = read_number("last-event-id", last) if last else get_number(request, "after") or 0
+        return StreamingResponse(self.channels.follow(thread_id, seen), media_type="text/event-stream")
+
+    async def state(self, request: Request) -> Response:
+        """The state before and after a transition, and the agent's condition over it."""
+        thread_id, n = get_id(request), get_number(request, "n") or 1
+        store, states = self._viewer.store, self._viewer.states
+        before = await states.at(thread_id, await find_boundary(store, thread_id, n - 1)) if n > 1 else None
+        after = await states.at(thread_id, n)
+        agent = self._viewer.agent
+        explained = None
+        if agent is not None and agent.name == after.agent_id:
+            explained = agent.condition.explain(after)
+        lines = [] if before is None else list(diff_states(before, after))
+        whole = cut(pretty({k: v for k, v in vars(after).items() if k[0] != "_" and k != "messages"}), 20_000)
+        return self._pages.page("_state.html", lines=lines, explained=explained, whole=whole)
+
+    async def request(self, request: Request) -> Response:
+        """The conversation as it was when a model was asked."""
+        thread_id, n = get_id(request), get_number(request, "n") or 1
+        boundary = await find_boundary(self._viewer.store, thread_id, n - 1)
+        state = await self._viewer.states.at(thread_id, boundary)
+        newest = state.messages[-_MESSAGES:]
+        system = [m for m in state.messages[:1] if m.role is Role.SYSTEM and m not in newest]
+        return self._pages.page(
+            "_request.html",
+            messages=[_message(each) for each in (*system, *newest)],
+            left_out=len(state.messages) - len(newest) - len(system),
+        )
+
+    async def entry(self, request: Request) -> Response:
+        """One entry of the journal as JSON, whole."""
+        thread_id, n = get_id(request), get_number(request, "n") or 1
+        found = await read_some(self._viewer.store, thread_id, n - 1, 1)
+        if not found:
+            raise JournalError(f"thread {thread_id!r} has no entry {n}")
+        form = {"n": found[0].n, "writer": found[0].writer, "parent": found[0].parent}
+        text = json.dumps(hide_secrets({**form, "body": entry_to_json(found[0].body)}), indent=2, ensure_ascii=False)
+        return PlainTextResponse(clean(text))
+
+    async def graph(self, request: Request) -> Response:
+        """The graph with what ran and what is next."""
+        thread_id, graph = get_id(request), self._viewer.graph
+        host = await JournalHost.peek(self._viewer.store, thread_id)
+        if graph is None or host is None:
+            raise JournalError("no graph is known here; start `locus view FILE:GRAPH`")
+        drawing = Markup(graph.svg(host.state))  # noqa: S704 - what draws it escapes the names of its nodes
+        return self._pages.page("_graph.html", drawing=drawing)
+
+    async def _open_questions(self, thread_id: str, head: int) -> Sequence[QuestionItem]:
+        """The questions of the newest block that have no answer."""
+        boundary = await find_boundary(self._viewer.store, thread_id, head)
+        entries = await read_after(self._viewer.store, thread_id, boundary)
+        if any(isinstance(entry.body, Transition) for entry in entries):
+            return ()
+        blocks: list[Block] = read_blocks(entries)
+        items = blocks[-1].items if blocks else ()
+        return [item for item in items if isinstance(item, QuestionItem) and item.answer is None]
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "role": message.role.value,
+        "text": cut(message.text),
+        "calls": [(call.name, cut(pretty(call.arguments), 2_000)) for call in message.tool_calls],
+        "results": [(result.name, cut(text_of(result.content)), result.is_error) for result in message.tool_results],
+    }

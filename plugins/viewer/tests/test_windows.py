@@ -1,0 +1,81 @@
+"""Windows of a long thread: together they have every block once, and each costs what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus.core.journal import BLANK, Entry, Outcome, StateDelta, StepId, Transition
+from locus.journal import MemoryStore
+from locus_plugin_viewer.blocks import read_blocks
+from locus_plugin_viewer.journal import WINDOW, find_boundary, read_window
+from locus_plugin_viewer.states import StateReader
+from locus_testkit import call
+
+from .shop import make_agent
+
+
+def entries_of(steps: Sequence[int], rest: int) -> list[Any]:
+    """Blocks with so many steps before their transition, and steps of one that is under way."""
+    bodies: list[Any] = []
+    for iteration, count in enumerate(steps):
+        made = [Outcome(run_id="r", step_id=StepId(iteration, "step", i)) for i in range(count)]
+        bodies += [*made, Transition(run_id="r", node="think", next_node="think", delta=StateDelta())]
+    return [*bodies, *(Outcome(run_id="r", step_id=StepId(len(steps), "step", i)) for i in range(rest))]
+
+
+async def store_of(bodies: Sequence[Any]) -> MemoryStore:
+    store = MemoryStore()
+    claim = await store.claim("t", "test")
+    await store.append(claim, bodies)
+    await store.release(claim)
+    return store
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 3 * WINDOW), min_size=1, max_size=5), st.integers(0, 2 * WINDOW))
+def test_the_windows_of_a_thread_have_every_block_once_and_whole(steps: list[int], rest: int) -> None:
+    async def check() -> None:
+        store = await store_of(entries_of(steps, rest))
+        whole = read_blocks(await store.read("t"))
+        first = await read_window(store, "t", 0)
+        windows = [await read_window(store, "t", number) for number in range(first.count)]
+        found = [block for window in windows for block in read_blocks(window.entries)]
+        assert [(b.first, b.last, b.is_open) for b in found] == [(b.first, b.last, b.is_open) for b in whole]
+        assert [window.is_last for window in windows] == [False] * (first.count - 1) + [True]
+
+    anyio.run(check)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=8), st.integers(0, 1_000))
+def test_the_boundary_before_an_entry_is_the_newest_transition(steps: list[int], n: int) -> None:
+    async def check() -> None:
+        store = await store_of(entries_of(steps, 0))
+        entries: tuple[Entry, ...] = await store.read("t")
+        known = [entry.n for entry in entries if isinstance(entry.body, Transition) and entry.n <= n]
+        assert await find_boundary(store, "t", min(n, len(entries))) == (known[-1] if known else 0)
+
+    anyio.run(check)
+
+
+@pytest.mark.anyio
+async def test_a_state_is_what_the_thread_committed_there() -> None:
+    store = MemoryStore()
+    agent = make_agent(*[[call("find_order", number=n)] for n in range(9)], "All.", store=store)
+    result = await agent.run("Go.", thread_id="t")
+    entries = await store.read("t")
+    reader = StateReader(store)
+    expected = BLANK
+    order = [*range(len(entries), 0, -3), *range(1, len(entries) + 1)]
+    states = {n: await reader.at("t", n) for n in order}
+    for entry in entries:
+        if isinstance(entry.body, Transition):
+            assert states[entry.n].iteration >= expected.iteration
+            expected = states[entry.n]
+    assert states[len(entries)] == result.state
