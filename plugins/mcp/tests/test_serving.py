@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -212,6 +214,21 @@ async def test_http_is_served_until_it_is_cancelled() -> None:
         group.cancel_scope.cancel()
 
     assert json.loads(answer.content[0].text) == 2  # type: ignore[union-attr]
+
+
+@ONCE
+async def test_a_client_may_connect_as_soon_as_it_knows_the_address() -> None:
+    connected = anyio.Event()
+
+    def connect(url: str) -> None:
+        parts = urlsplit(url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=60):
+            connected.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: serve([add], port=0, started=connect))
+        await connected.wait()
+        group.cancel_scope.cancel()
 
 
 def test_what_is_served_is_named_and_what_is_not_there_is_said() -> None:

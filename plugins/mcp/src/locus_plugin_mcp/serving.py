@@ -238,6 +238,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen()  # before the address is passed on: a client that comes at once waits, and is not refused
     except OSError:
         made.close()
         raise
