@@ -6,8 +6,9 @@ opentelemetry-sdk for the spans.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
+import os
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -66,4 +67,6 @@ async def main(model: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:] or ["llamacpp:qwen2.5-coder-1.5b"]))
+    parser = argparse.ArgumentParser(description="Answer a question about an order, with every add-on at work.")
+    parser.add_argument("model", nargs="?", default=os.environ.get("LOCUS_MODEL", "llamacpp:qwen2.5-coder-1.5b"))
+    asyncio.run(main(parser.parse_args().model))
