@@ -107,13 +107,13 @@ def install(groups: list[str], extras: list[str], *, workspace: bool) -> None:
 
 
 def check_types() -> int:
-    """Run mypy over the sources and tests of every distribution and over tests/.
+    """Run mypy over the sources and tests of every distribution, over tests/ and docs/.
 
     Tests are modules named by their path, so that two folders may name a test file alike.
     """
     sources = [each.folder / "src" for each in distributions()]
     tests = [each.folder / "tests" for each in distributions()]
-    places = [*sources, *tests, ROOT / "tests", ROOT / "contrib" / "examples", ROOT / ".ci"]
+    places = [*sources, *tests, ROOT / "tests", ROOT / "contrib" / "examples", ROOT / "docs", ROOT / ".ci"]
     bases = os.pathsep.join(map(str, [*sources, ROOT / ".ci", ROOT]))
     targets = [place for place in places if any(place.glob("**/*.py"))]
     command = [sys.executable, "-m", "mypy", *map(str, targets)]

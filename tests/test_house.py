@@ -39,6 +39,7 @@ TOP_LEVEL = {
     "core",
     "plugins",
     "contrib",
+    "docs",
     "tests",
     "pyproject.toml",
     "conftest.py",

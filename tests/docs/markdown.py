@@ -9,6 +9,7 @@ A comment stands right before its block and is invisible to readers. There are t
 - ``<!-- e2e -->``: needs a real model; the commands of such a block run with ``-m e2e``;
 - ``<!-- run-command -->``, ``<!-- test-command -->``, ``<!-- recorded-run -->``: the two commands of the README, and
   what the first one printed;
+- ``<!-- diagram: loop -->``: a picture is drawn here when the site is built, see docs/hooks.py;
 - ``<!-- setup`` and lines of Python up to ``-->``: run where it stands, before the next block.
 """
 
@@ -22,8 +23,9 @@ from attrs import field, frozen
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-COMMENTS = ("model", "file", "output", "e2e", "run-command", "test-command", "recorded-run", "setup")
-LANGUAGES = ("python", "pyi", "toml", "yaml", "console", "sh", "json", "text")
+COMMENTS = ("model", "file", "output", "e2e", "run-command", "test-command", "recorded-run", "diagram", "setup")
+LANGUAGES = ("python", "pyi", "toml", "yaml", "console", "sh", "json", "text", "ini", "dockerfile")
+DIAGRAMS = ("loop",)
 
 _OPENING = re.compile(r"( *)```+ *(\S*)\s*$")
 _COMMENT = re.compile(r"<!--\s*(?P<name>[a-z0-9-]+)\s*:?(?P<text>.*)-->\s*$", re.DOTALL)
@@ -65,6 +67,17 @@ def documents() -> list[Path]:
         ROOT / "CONTRIBUTING.md",
         *(f / "README.md" for f in folders if (f / "pyproject.toml").is_file()),
     ]
+
+
+def pages() -> list[Path]:
+    """The pages of the documentation that people wrote, in the order of their names."""
+    return sorted((ROOT / "docs" / "pages").rglob("*.md"))
+
+
+def readings() -> list[tuple[Path, ...]]:
+    """What is followed in one go: each document alone, and the steps of the tutorial together."""
+    tutorial = tuple(page for page in pages() if page.parent.name == "tutorial")
+    return [*((path,) for path in documents()), *((page,) for page in pages() if page not in tutorial), tutorial]
 
 
 def blocks(path: Path) -> list[Block]:
@@ -125,7 +138,10 @@ class _Reader:
         if found is None or found["name"] not in COMMENTS:
             self._at = first
             raise self._wrong(f"the comment {text[:60]!r} is unknown; there are {', '.join(COMMENTS)}")
-        if found["name"] == "setup":
+        if found["name"] == "diagram":
+            if found["text"].strip() not in DIAGRAMS:
+                raise self._wrong(f"the diagram {found['text'].strip()!r} is unknown; there are {', '.join(DIAGRAMS)}")
+        elif found["name"] == "setup":
             yield Block(self._path, first + 2, "setup", found["text"].lstrip("\n"))
         else:
             self._comments[found["name"]] = found["text"].strip()

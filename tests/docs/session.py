@@ -24,7 +24,7 @@ from locus.config import load_config
 __all__ = ["Session", "console", "run"]
 
 #: The programs that console blocks may call.
-_PROGRAMS = {"locus": "locus_plugin_cli", "pytest": "pytest"}
+_PROGRAMS = {"locus": ["-m", "locus_plugin_cli"], "pytest": ["-m", "pytest"], "python": []}
 
 
 class Session:
@@ -120,7 +120,7 @@ def run(command: str, folder: Path, **environ: str) -> subprocess.CompletedProce
     program, *arguments = shlex.split(command)
     assert program in _PROGRAMS, f"{command!r}: console blocks call {', '.join(_PROGRAMS)}"
     return subprocess.run(
-        [sys.executable, "-m", _PROGRAMS[program], *arguments],
+        [sys.executable, *_PROGRAMS[program], *arguments],
         cwd=folder,
         env={
             **os.environ,

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import attrs
 import pytest
-from tests.docs.markdown import ROOT, blocks, documents
+from tests.docs.markdown import ROOT, blocks, documents, pages
 from tests.docs.stubs import differences, drawn
 from tests.docs.tables import codes, section, table
 from tests.public_api import MODULES
@@ -41,7 +41,7 @@ def parameters(function: Any) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in inspect.signature(function).parameters.items() if name != "self"}
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [*documents(), *pages()], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_signature_is_that_of_the_code(path: Path) -> None:
     assert differences(stubs(path)) == []
 

@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.docs.markdown import ROOT
+from tests.docs.markdown import ROOT, pages
 
 #: Folders whose names and texts are checked, and distributions that are not checked.
-CHECKED = ("contrib/*/src", "core/src", "plugins/*/src")
+CHECKED = ("contrib/*/src", "core/src", "docs", "plugins/*/src")
 LEFT_OUT = ("plugins/cli/",)
 
 #: Participles that do not end in -ed.
@@ -169,6 +169,29 @@ def test_texts_are_in_plain_english() -> None:
         for path in sources()
         # Plugins hold prompts of models, too; the kernel has none.
         for line, text in texts(path.read_text(encoding="utf-8"), every=path.is_relative_to(ROOT / "core"))
+        if PHRASES.search(text)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a page that are not in a block, without what is in backticks."""
+    is_code = False
+    for line, said in enumerate(text.splitlines(), 1):
+        is_code ^= said.lstrip().startswith("```")
+        if not is_code:
+            yield line, re.sub(r"`[^`]*`", "", said)
+
+
+def test_code_is_not_prose() -> None:
+    assert [line for line, _ in prose("a\n```text\nb\n```\nc")] == [1, 4, 5]
+
+
+def test_pages_are_in_plain_english() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {text.strip()}"
+        for path in pages()
+        for line, text in prose(path.read_text(encoding="utf-8"))
         if PHRASES.search(text)
     ]
     assert not wrong, "\n".join(wrong)
