@@ -15,6 +15,7 @@ from locus import (
     Agent,
     AgentState,
     Cancel,
+    CheckpointEvent,
     Event,
     Hook,
     Message,
@@ -28,6 +29,7 @@ from locus import (
     Retry,
     Revise,
     Role,
+    TerminateEvent,
     ThinkEvent,
     ToolContext,
     tool,
@@ -364,3 +366,43 @@ async def test_an_answer_that_a_wrapper_made_up_streams_nothing() -> None:
     events = await collect(Agent(ScriptedModel(chunks=True), hooks=[Cached()]).run("x"))
     assert of(events, ModelChunkEvent) == []
     assert [e.attempts for e in of(events, ModelCompleteEvent)] == [0]
+
+
+# -- some kinds alone ---------------------------------------------------------------------------------
+
+
+class CountingStore(MemoryStore):
+    """Counts appends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appends = 0
+
+    async def append(self, claim: Any, bodies: Any) -> Any:
+        self.appends += 1
+        return await super().append(claim, bodies)
+
+
+async def test_run_hands_over_events_of_some_kinds_alone() -> None:
+    stores = CountingStore(), CountingStore()
+    turns = call("add", a=1, b=2), call("add", a=3, b=4), "done"
+    everything, some = (Agent(ScriptedModel(*turns), tools=[add], checkpointer=store) for store in stores)
+
+    heard = [event async for event in everything.run("x", thread_id="t")]
+    run = some.run("x", thread_id="t").only(CheckpointEvent, TerminateEvent)
+    chosen = [event async for event in run]
+
+    wanted = [event for event in heard if isinstance(event, CheckpointEvent | TerminateEvent)]
+    assert kinds(chosen) == kinds(wanted) != kinds(heard)
+    assert run.result.text == "done"
+    assert stores[1].appends < stores[0].appends
+
+
+async def test_hooks_hear_what_the_consumer_does_not_want() -> None:
+    recorder = Recorder()
+    agent = Agent(ScriptedModel(call("add", a=1, b=2), "done"), tools=[add], hooks=[recorder])
+
+    chosen = [event async for event in agent.run("x").only(TerminateEvent)]
+
+    assert kinds(chosen) == [TerminateEvent.type]
+    assert {"think", "tool_complete", "terminate"} <= {event.type for event in recorder.events}

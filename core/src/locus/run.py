@@ -22,9 +22,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from weakref import WeakSet, ref
 
 import anyio
@@ -35,10 +35,12 @@ from locus.result import AgentResult, Out
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
     from anyio.abc import TaskGroup
 
-Sink = Callable[[Event], Awaitable[None]]
+#: Runs it, with what its events are handed to.
+_Main: TypeAlias = "Callable[[Channel | None], Coroutine[Any, Any, AgentResult[Out]]]"
 
 #: How many chunks a run may be ahead of its consumer. A hand-over costs two task switches, many times what a
 #: chunk costs, so chunks travel in bunches; a chunk is never late, because the consumer wakes with the first.
@@ -48,19 +50,22 @@ CHUNKS_AHEAD = 32
 class Channel:
     """Hands events from the run to its consumer."""
 
-    __slots__ = ("_asked", "_closed", "_is_ending", "_ready", "_task", "items")
+    __slots__ = ("_asked", "_closed", "_is_ending", "_kinds", "_ready", "_task", "items")
 
-    def __init__(self, task: _RunTask[Any]) -> None:
-        self._task, self._is_ending = ref(task), False
+    def __init__(self, task: _RunTask[Any], kinds: tuple[type[Event], ...]) -> None:
+        self._task, self._kinds, self._is_ending, self._closed = ref(task), kinds, False, False
         #: What the consumer has not taken yet.
         self.items: deque[Event] = deque()
         self._ready: anyio.Event | None = None
         self._asked: anyio.Event | None = None
-        self._closed = False
 
-    async def send(self, event: Event) -> None:
+    def hears(self, beside: Mapping[type[Event], object]) -> Callable[[type[Event]], object]:
+        """Whether the consumer, or a listener beside it, hears events of a class."""
+        return lambda kind: not self._kinds or kind in self._kinds or beside[kind]
+
+    async def __call__(self, event: Event) -> None:
         """Hand one event over; returns when the consumer wants the next."""
-        if self._closed:
+        if self._closed or (self._kinds and type(event) not in self._kinds):
             return
         self.items.append(event)
         if self._ready is not None:
@@ -117,12 +122,10 @@ class _RunTask(Generic[Out]):
         "thread_id",
     )
 
-    def __init__(self, main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]], thread_id: str) -> None:
-        self._main = main
-        self.thread_id = thread_id
-        self.channel = Channel(self)
-        self.scope = anyio.CancelScope()
-        self.finished = anyio.Event()
+    def __init__(self, main: _Main[Out], thread_id: str, kinds: tuple[type[Event], ...]) -> None:
+        self._main, self.thread_id = main, thread_id
+        self.channel = Channel(self, kinds)
+        self.scope, self.finished = anyio.CancelScope(), anyio.Event()
         self.result: AgentResult[Out] | None = None
         self.error: BaseException | None = None
         self._call_soon: Callable[..., object] | None = None
@@ -132,7 +135,7 @@ class _RunTask(Generic[Out]):
         """Drive the run; whatever it raises goes to the consumer."""
         try:
             with self.scope:
-                self.result = await self._main(self.channel.send)
+                self.result = await self._main(self.channel)
         except BaseException as e:
             if isinstance(e, anyio.get_cancelled_exc_class()) or type(e) is GeneratorExit:
                 raise
@@ -238,6 +241,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         "__weakref__",
         "_coroutine",
         "_entered",
+        "_kinds",
         "_made",
         "_main",
         "_result",
@@ -247,14 +251,9 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         "cancel",
     )
 
-    def __init__(
-        self,
-        main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]],
-        cancel: Callable[..., None],
-        thread_id: str = "",
-    ) -> None:
-        self._main = main
-        self._thread_id = thread_id
+    def __init__(self, main: _Main[Out], cancel: Callable[..., None], thread_id: str = "") -> None:
+        self._main, self._thread_id = main, thread_id
+        self._kinds: tuple[type[Event], ...] = ()
         self._used = ""
         self._made = _origin()
         self._coroutine: Coroutine[Any, Any, AgentResult[Out]] | None = None
@@ -279,12 +278,17 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         """
         self._use("mapped")
 
-        async def main(sink: Sink | None) -> AgentResult[Any]:
+        async def main(sink: Channel | None) -> AgentResult[Any]:
             return convert(await self._main(sink))
 
         made: Run[Any] = Run(main, self.cancel, self._thread_id)
-        made._made = self._made
+        made._made, made._kinds = self._made, self._kinds
         return made
+
+    def only(self, *kinds: type[Event]) -> Self:
+        """The same run, which hands its consumer events of these classes only; unheard ones are not made."""
+        self._kinds = kinds
+        return self
 
     @property
     def result(self) -> AgentResult[Out]:
@@ -350,7 +354,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         if task is None:
             if self._used != "iterated":  # by anext() alone
                 self._use("iterated")
-            task = self._task = _RunTask(self._main, self._thread_id)
+            task = self._task = _RunTask(self._main, self._thread_id, self._kinds)
             task.spawn()
         waiting = task.channel.items
         if waiting:  # most chunks: they come in bunches
@@ -382,7 +386,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         self._use("entered")
         group = anyio.create_task_group()
         self._entered = await group.__aenter__()
-        self._task = _RunTask(self._main, self._thread_id)
+        self._task = _RunTask(self._main, self._thread_id, self._kinds)
         group.start_soon(self._task)
         return self
 

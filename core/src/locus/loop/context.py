@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from locus.models.call import AskPrice, ModelCore
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelSettings
-    from locus.run import Sink
+    from locus.run import Channel
     from locus.tools.call_run import CallLimits
     from locus.tools.registry import ToolRegistry
 
@@ -148,7 +148,7 @@ class SegmentContext:
     clock: Clock = field(init=False)
     #: Cuts off calls of models, and what bodies of tools let it, when the caller cancels.
     caller_cancel: CallerCancel = field(factory=CallerCancel, init=False)
-    sink: Sink | None = field(init=False)
+    sink: Channel | None = field(init=False)
     #: The run that started this one, or None.
     parent_run_id: str | None = field(init=False)
     #: Asked often, and mostly answered by no, so it is the look-up itself.
@@ -331,10 +331,10 @@ class SegmentContext:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def show_to(self, sink: Sink | None) -> None:
+    def show_to(self, sink: Channel | None) -> None:
         """Hand every event to a consumer from now on, or to none any more."""
         self.sink = sink
-        self.has_listener = self._listeners.__getitem__ if sink is None else _always
+        self.has_listener = self._listeners.__getitem__ if sink is None else sink.hears(self._listeners)
 
     def hold_back(self) -> None:
         """Keep events until `begin`: a filter of the prompt causes some before the first one can tell it."""
@@ -592,7 +592,3 @@ class SegmentContext:
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         """A step of the review and filter families."""
         return await self.host.step(StepId(self.state.iteration, REVIEW, name=name), fn, "pure")
-
-
-def _always(_: type[Event]) -> bool:
-    return True

@@ -40,7 +40,7 @@ from locus.loop.router import Node
 from locus.loop.segment import run_segment
 from locus.loop.thread import Segment, ended_before
 from locus.result import AgentResult, make_result
-from locus.run import Run, Sink, wait_for_ending
+from locus.run import Channel, Run, wait_for_ending
 from locus.tools.account import Account, Budget, check_budget, limits_of
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
         return Run(partial(self._main, active, segment, store), active.cancel_now, thread_id)
 
     async def _main(
-        self, active: SegmentContext, segment: Segment, store: JournalStore | None, sink: Sink | None
+        self, active: SegmentContext, segment: Segment, store: JournalStore | None, sink: Channel | None
     ) -> AgentResult[Any]:
         kept = store if store is not None else self.store
         if kept is None:
