@@ -12,8 +12,9 @@ from typing import Any
 
 from locus.core.errors import OutcomeUnknown
 from locus_plugin_workflow import Worker, Workflow
+from locus_plugin_workflow.journal import StepJournal
 
-#: How often a worker dies between what it has stored and the end of its offer.
+#: How often a worker dies behind the end of an iteration that it has stored, and before the end of its offer.
 _DIES = float(os.environ.get("LOOP_DIES", "0"))
 
 _worker: Any = Worker
@@ -28,6 +29,18 @@ async def _dispatch_and_die(self: Any, offer: Any, cut: Any) -> Any:
 
 
 _worker._dispatch = _dispatch_and_die
+
+_journal: Any = StepJournal
+_move = _journal.move
+
+
+async def _move_and_die(self: Any, state: Any, *, goes_on: bool = False) -> None:
+    await _move(self, state, goes_on=goes_on)
+    if goes_on and random.random() < _DIES:  # else it is about to leave the step, see above
+        os._exit(9)
+
+
+_journal.move = _move_and_die
 
 
 async def _extend_nothing(self: Any, offer: Any, cut: Any) -> None:

@@ -87,7 +87,7 @@ async def count_extra(seed: int) -> tuple[int, int, int]:
         await start(process, of_7, run_id=f"to-7-{n}")
     while True:
         try:
-            await Worker(process, [of_20], slots=3).run(until_idle=True)
+            await Worker(process, [of_20], slots=3, stay=0).run(until_idle=True)
             break
         except BaseException as error:
             if not is_crash(error):

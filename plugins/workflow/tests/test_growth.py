@@ -34,25 +34,25 @@ class Watched(MemoryStore):
         return await super().peek(thread_id)
 
 
-async def run_loop(store: Watched, count: int) -> None:
+async def run_loop(store: Watched, count: int, **options: Any) -> None:
     async def again(ctx: Any) -> Any:
         return ctx.complete() if ctx.iteration == count - 1 else ctx.continue_(ctx.iteration)
 
     wf = Workflow("growth")
     wf.agent_loop("again", again).with_max_iterations(count)
-    run = await Worker(store).run_workflow(wf.build(), "x")
+    run = await Worker(store, **options).run_workflow(wf.build(), "x")
     assert run.status == "completed"
 
 
 async def test_claim_of_a_step_shows_what_came_since_its_last_iteration() -> None:
     store = Watched()
-    await run_loop(store, 60)
+    await run_loop(store, 60, stay=0)
     assert len(store.claimed) == 60
     assert max(store.claimed) <= 3
 
 
 async def test_waiting_for_a_run_reads_its_own_thread_and_not_those_of_its_steps() -> None:
     short, long = Watched(), Watched()
-    await run_loop(short, 2)
-    await run_loop(long, 40)
+    await run_loop(short, 2, stay=0)
+    await run_loop(long, 40, stay=0)
     assert short.looks["step"] == long.looks["step"]

@@ -28,6 +28,13 @@ class TestInMemory(WorkflowContract):
         yield MemoryStore()
 
 
+class TestInMemoryThroughTheQueue(TestInMemory):
+    """No worker stays with a step: each iteration is an offer, a claim and a release."""
+
+    def make_worker(self, store: Any, **options: Any) -> Any:
+        return super().make_worker(store, **{"stay": 0, **options})
+
+
 @pytest.mark.proof
 class TestInSqlite(WorkflowContract):
     #: A process dies at every write in the proofs, and at every fifth one in the default run.
@@ -37,12 +44,18 @@ class TestInSqlite(WorkflowContract):
         return SqliteStore(folder / "journal.db", sync="normal")
 
 
+@pytest.mark.proof
+class TestInSqliteThroughTheQueue(TestInSqlite):
+    def make_worker(self, store: Any, **options: Any) -> Any:
+        return super().make_worker(store, **{"stay": 0, **options})
+
+
 # -- what is broken is found ------------------------------------------------------------------------
 
 Patch: TypeAlias = pytest.MonkeyPatch
 
 
-class Impatient(TestInMemory):
+class Impatient(TestInMemoryThroughTheQueue):
     __test__ = False
     patience = 1.5
     store: Callable[[], QueueStore] = MemoryStore

@@ -7,13 +7,17 @@ the step over goes on where the journal of the agent ends. The bounds of the ste
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
+
+from attrs import define, field
 
 from locus import Agent, AgentResult, Run
 from locus.core import encode_data, freeze
 from locus.core.errors import ConfigError, NothingToResume, RunFailed
+from locus.core.events import CheckpointEvent, Event
+from locus.core.journal import START
 from locus.core.termination import MaxIterations, TerminationCondition, TimeLimit
 from locus_plugin_workflow.context import TaskContext
 from locus_plugin_workflow.sleeping import Suspended
@@ -26,6 +30,9 @@ YIELDED = "Yielded"
 
 #: Seconds after which an agent that waits for a person's answer is looked at again.
 _ASK_AGAIN = 5.0
+
+#: The node that an iteration begins with.
+THINK = "think"
 
 
 def agent_thread(run_id: str, step: str) -> str:
@@ -63,7 +70,10 @@ async def _run(agent: Agent[Any, Any], ctx: TaskContext) -> Verdict:
         bound = MaxIterations(config.max_iterations)
         bound = bound | TimeLimit(config.max_duration) if config.max_duration else bound
     if config is not None and ctx.definition.dispatch == "iteration":
-        result = await _run_iteration(agent, ctx, bound)
+        went = await _run_iteration(agent, ctx, bound)
+        if went is None:
+            return ctx.continue_(ctx.input())
+        result = went
     else:
         result = await _begin(agent, ctx, bound)
     if result.interrupts:
@@ -91,22 +101,71 @@ def _begin(agent: Agent[Any, Any], ctx: TaskContext, bound: TerminationCondition
     )
 
 
+@define(eq=False)
+class _OpenRun:
+    """A run that waits behind each of its iterations, with its thread claimed, until it is asked for the next.
+
+    It is iterated, so it waits at each event. Behind the event that ends an iteration everything of it is stored.
+
+    Args:
+        agent: whose it is.
+        run: the run, not begun.
+        thread_id: its thread.
+    """
+
+    agent: Agent[Any, Any]
+    run: Run[Any]
+    thread_id: str
+    _events: AsyncIterator[Event] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._events = aiter(self.run.only(CheckpointEvent))
+
+    async def advance(self) -> AgentResult[Any] | None:
+        """Run to the end of an iteration: None, or to the end of the run: its result."""
+        async for event in self._events:
+            if isinstance(event, CheckpointEvent) and _ends_iteration(event):
+                return None
+        return self.run.result
+
+    async def leave(self) -> AgentResult[Any]:
+        """Let the run yield, right where it waits."""
+        self.agent.drain(thread_id=self.thread_id)
+        while (result := await self.advance()) is None:
+            pass
+        return result
+
+    async def abandon(self) -> None:
+        """Cancel the run; it is left open."""
+        await self.run.aclose()
+
+
+def _ends_iteration(event: CheckpointEvent) -> bool:
+    return event.parent_run_id is None and event.next_node == THINK and event.node != START
+
+
 async def _run_iteration(
     agent: Agent[Any, Any], ctx: TaskContext, bound: TerminationCondition | None
-) -> AgentResult[Any]:
-    """One iteration of the agent."""
-    thread_id = agent_thread(ctx.run_id, ctx.payload.step)
-    if not ctx.payload.iteration and await agent.threads.store.peek(thread_id) is None:
-        # A run yields after so many iterations when it is resumed: this one is begun, and left at its first transition.
-        begun = _begin(agent, ctx, bound)
-        async for _ in begun:
-            agent.drain(thread_id=thread_id)
-        if begun.result.stop_reason != YIELDED:
-            return begun.result
+) -> AgentResult[Any] | None:
+    """One iteration of the agent; None where its run waits for the next, which this worker may ask for."""
+    thread_id, stay = agent_thread(ctx.run_id, ctx.payload.step), ctx.stay
+    waiting, stay.waiting = stay.waiting, None
+    if isinstance(waiting, _OpenRun):
+        opened = waiting
+    elif not ctx.payload.iteration and await agent.threads.store.peek(thread_id) is None:
+        opened = _OpenRun(agent, _begin(agent, ctx, bound), thread_id)
+    else:
+        opened = _OpenRun(agent, agent.resume(thread_id, termination=bound), thread_id)
     try:
-        return await agent.resume(thread_id, termination=bound, yield_after=1)
+        ended = await opened.advance()
     except NothingToResume:
         return await _begin(agent, ctx, bound)
+    if ended is not None:
+        return ended
+    if stay.is_over:
+        return await opened.leave()
+    stay.waiting = opened
+    return None
 
 
 def _prompt(given: Any) -> str:

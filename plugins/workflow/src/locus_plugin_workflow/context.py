@@ -23,6 +23,7 @@ from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.payload import TaskPayload
 from locus_plugin_workflow.records import SLEPT, StepRecord
 from locus_plugin_workflow.sleeping import SHORT_SLEEP, Sleeps
+from locus_plugin_workflow.staying import Stay
 from locus_plugin_workflow.verdicts import Complete, Continue, Fail, Verdict
 
 __all__ = ["SyncTaskContext", "TaskContext"]
@@ -38,9 +39,12 @@ class _Context:
         payload: TaskPayload,
         journal: StepJournal,
         emit: Callable[[Any], None],
+        stay: Stay,
         short_sleep: float = SHORT_SLEEP,
     ) -> None:
         self._payload, self._journal, self._emit = payload, journal, emit
+        #: For how long its worker stays with the step.
+        self.stay = stay
         self._used: Counter[tuple[StepId | None, str, str]] = Counter()
         self._asleep: set[tuple[StepId | None, str]] = set()
         self.sleeps = Sleeps(journal.host.effects.now, short_sleep)

@@ -4,6 +4,9 @@
 
     claim -> started -> handler -> verdict, next input and due time in one write -> release -> the offer is ended
 
+A worker that stays with the step (`Stay`) writes that the next iteration is started with the verdict, and enters the
+handler again in place of the release.
+
 The offer is ended by the worker, last. A crash before the write repeats the attempt; a crash behind it finds, on the
 way back, a step that is further than the offer, and goes on from there. Nothing is counted outside of the journal.
 """
@@ -31,12 +34,17 @@ from locus_plugin_workflow.machine import Reason, StepState, deadline, expire, o
 from locus_plugin_workflow.payload import TaskPayload
 from locus_plugin_workflow.records import StepRecord
 from locus_plugin_workflow.sleeping import SHORT_SLEEP, Suspended
+from locus_plugin_workflow.staying import STAY, Stay
 from locus_plugin_workflow.verdicts import Continue, Fail, Verdict
 
 __all__ = ["Iteration"]
 
 #: Seconds in which a step is given back by a worker that is cancelled.
 _SHIELD = 5.0
+
+
+def _stays() -> bool:
+    return False
 
 
 @frozen(kw_only=True)
@@ -52,6 +60,8 @@ class Iteration:
         reopen_run: has the run of a step go on that is begun again.
         max_attempts: after so many workers that died in one attempt the step fails.
         short_sleep: seconds up to which a sleep of a handler keeps the worker.
+        stay: seconds for which the worker stays with a step.
+        is_leaving: whether the worker takes no more.
         luck: gives a number from 0 to 1 for the jitter of a retry.
     """
 
@@ -63,6 +73,8 @@ class Iteration:
     reopen_run: Callable[[str], Awaitable[None]]
     max_attempts: int = 5
     short_sleep: float = SHORT_SLEEP
+    stay: float = STAY
+    is_leaving: Callable[[], bool] = _stays
     luck: Callable[[], float] = random.random
 
     async def run(self, thread_id: str, cut: anyio.CancelScope) -> tuple[StepRecord, StepState, float | None]:
@@ -83,13 +95,17 @@ class Iteration:
         journal = await StepJournal.open(self.store, thread_id, self.worker, self.effects)
         record = journal.record
         assert isinstance(record, StepRecord)
+        stay = Stay(self.stay, self.is_leaving)
         watch = getattr(journal.host.claim, "watch", None)
         try:
-            if watch is not None and watch.is_lost:
-                cut.cancel()
+            if watch is not None:
+                watch.on_signal = watch.on_lost = stay.end
+                if watch.is_lost:
+                    cut.cancel()
             await self._take_signals(journal, record)
             if not journal.state.is_final:
-                await self._advance(journal, record, cut)
+                await self._advance(journal, record, stay)
+            await stay.leave()
             state = journal.state
         except anyio.get_cancelled_exc_class():
             # This worker leaves, or lost the step: so this is not counted as a death.
@@ -98,6 +114,8 @@ class Iteration:
                     await journal.suspend()
             raise
         finally:
+            with anyio.move_on_after(_SHIELD, shield=True), contextlib.suppress(JournalError):
+                await stay.abandon()
             with anyio.move_on_after(_SHIELD, shield=True), contextlib.suppress(JournalError):
                 await journal.release()
         if state.is_final:
@@ -128,8 +146,8 @@ class Iteration:
     def _now(self) -> datetime:
         return self.effects.now()
 
-    async def _advance(self, journal: StepJournal, record: StepRecord, cut: anyio.CancelScope) -> None:
-        """Run the attempt that is due."""
+    async def _advance(self, journal: StepJournal, record: StepRecord, stay: Stay) -> None:
+        """Run the attempt that is due, and the iterations behind it for which the worker stays."""
         step, state, now = record.definition, journal.state, self._now
         over = expire(state, step, now, self.luck())
         if over is not state:
@@ -144,6 +162,12 @@ class Iteration:
             return
         was_lost = state.status == "running" and state.deliveries > 0
         await journal.begin()
+        while await self._iterate(journal, record, stay, was_lost=was_lost):
+            was_lost = False
+
+    async def _iterate(self, journal: StepJournal, record: StepRecord, stay: Stay, *, was_lost: bool) -> bool:
+        """Run the attempt that has begun; whether the next iteration has begun as well."""
+        step, state = record.definition, journal.state
         payload = TaskPayload(
             run_id=record.run_id,
             step=step.name,
@@ -153,32 +177,35 @@ class Iteration:
             traceparent=record.traceparent,
             redelivered=was_lost,
         )
-        await self._tell(record, journal.state, "step.started")
-        verdict, reason = await self._handle(journal, record, payload, cut)
+        await self._tell(record, state, "step.started")
+        verdict, reason = await self._handle(journal, record, payload, stay)
         if isinstance(verdict, Suspended):
-            bound, _ = deadline(journal.state, step)
+            bound, _ = deadline(state, step)
             await journal.suspend(verdict.until if bound is None else min(verdict.until, bound))
-            return
+            return False
         now = self._now
         if verdict is None:
-            await self._move(journal, record, over_time(journal.state, step))
-            return
-        end = settle(journal.state, step, verdict, now, reason=reason, luck=self.luck())
+            await self._move(journal, record, over_time(state, step))
+            return False
+        end = settle(state, step, verdict, now, reason=reason, luck=self.luck())
+        goes_on = isinstance(verdict, Continue) and not end.is_final and end.not_before is None and not stay.is_over
         try:
-            await self._move(journal, record, end, verdict)
+            await self._move(journal, record, end, verdict, goes_on=goes_on)
         except NotSerialisable as e:
             failed = Fail(f"the output cannot be recorded: {e}", is_permanent=True)
-            await self._move(journal, record, settle(journal.state, step, failed, now))
+            await self._move(journal, record, settle(state, step, failed, now))
+            return False
+        return goes_on
 
     async def _handle(
-        self, journal: StepJournal, record: StepRecord, payload: TaskPayload, cut: anyio.CancelScope
+        self, journal: StepJournal, record: StepRecord, payload: TaskPayload, stay: Stay
     ) -> tuple[Verdict | Suspended | None, Reason]:
         """Call the handler within its time; None where the time of the whole loop was up before it returned."""
         step, said = record.definition, list[Verdict | Suspended]()
         handler = self.find(step.handler)
         emitted: list[Any] = []
         kind = TaskContext if is_async(handler) else SyncTaskContext
-        ctx = kind(payload, journal, emitted.append, self.short_sleep)
+        ctx = kind(payload, journal, emitted.append, stay, self.short_sleep)
         end, bound = deadline(journal.state, step)
         left = None if end is None else max((end - self._now).total_seconds(), 0.0)
 
@@ -212,10 +239,16 @@ class Iteration:
         return Fail(f"iteration {payload.iteration} took longer than {step.timeout:g} s"), "timeout"
 
     async def _move(
-        self, journal: StepJournal, record: StepRecord, state: StepState, verdict: Verdict | None = None
+        self,
+        journal: StepJournal,
+        record: StepRecord,
+        state: StepState,
+        verdict: Verdict | None = None,
+        *,
+        goes_on: bool = False,
     ) -> None:
         before = journal.state
-        await journal.move(state)
+        await journal.move(state, goes_on=goes_on)
         if isinstance(verdict, Continue):
             await self._tell(record, before, "step.continue", verdict.output)
         if state.status == "completed":

@@ -60,6 +60,8 @@ class StepJournal:
         for step in host.steps:
             if isinstance(step, Outcome) and step.step_id.parent is None and step.step_id.node == CHECKPOINTED:
                 self._checkpoints, self._latest = self._checkpoints + 1, (step.value,)
+        # What was shown may be a state that the store remembers and has not written: so these are counted from 0.
+        self._cached = 0 if host.claim.snapshot is None else host.claim.snapshot.at
         #: The number of the entry of the newest checkpoint, 0 without one.
         self._at: int = host.state.metadata.get(CHECKPOINT, 0)
         if self._latest is not None:
@@ -113,8 +115,12 @@ class StepJournal:
             self._latest = (known.body.value,)  # type: ignore[union-attr]  # the entry of a checkpoint
         return None if self._latest is None else thaw(self._latest[0])
 
-    async def move(self, state: StepState) -> None:
+    async def move(self, state: StepState, *, goes_on: bool = False) -> None:
         """Record the end of an attempt, and what follows, in one write.
+
+        Args:
+            state: the state after it.
+            goes_on: this worker begins the next iteration, in the same write.
 
         Raises:
             Fenced: another worker has the step; nothing was written.
@@ -144,11 +150,14 @@ class StepJournal:
         await host.commit(
             old, new, node=ITERATE, next_node=ITERATE, why=why, ending=ending, iteration=state.iteration, when="next"
         )
-        await self._yield(state)
+        if goes_on:
+            self.state = state
+            await self.begin()
+        else:
+            await self._yield(state)
         every = host.store.snapshot_every or _SNAPSHOT_EVERY
-        # What was shown may be a state that the store remembers and has not written: so these are counted from 0.
-        shown = 0 if host.claim.snapshot is None else host.claim.snapshot.at
-        if host.last_at // every > shown // every and host.last is not None:
+        if host.last_at // every > self._cached // every and host.last is not None:
+            self._cached = host.last_at
             with contextlib.suppress(Exception):  # a cache: what keeps it from being written keeps the next entry, too
                 await host.store.snapshot(host.claim, host.last_at, host.state, host.last)
 
