@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import anyio
@@ -203,3 +204,83 @@ async def test_place_without_a_fence_is_given_to_two(
 
 async def _nothing() -> None:
     """Read nothing new."""
+
+
+async def test_tasks_that_take_at_once_share_their_looks_and_get_one_thread_each(
+    server: DevServer, prefix: str
+) -> None:
+    threads = [f"t{n}" for n in range(40)]
+    settings = NatsSettings(prefix=prefix)
+    async with NatsStore(server.url, settings) as here, NatsStore(server.url, settings) as there:
+        for name in threads:
+            await submit(here, name)
+        offers: list[Offer] = []
+
+        async def take(store: NatsStore) -> None:
+            offer = await store.take(["q"], "w", 60)
+            assert offer is not None
+            offers.append(offer)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for store in (here, there):
+                    for _ in range(20):
+                        group.start_soon(take, store)
+
+        assert sorted(offer.thread_id for offer in offers) == sorted(threads)
+        assert await here.take(["q"], "w") is None
+        depth = await there.depth("q")
+        assert (depth.ready, depth.held) == (0, 40)
+
+
+async def test_one_look_is_enough_for_all_tasks_that_ask_before_it(server: DevServer, prefix: str) -> None:
+    async with NatsStore(server.url, NatsSettings(prefix=prefix)) as store:
+        for n in range(40):
+            await submit(store, f"t{n}")
+        await store.depth("q")
+        offers: list[Offer | None] = []
+        gate: list[asyncio.Event] = []
+
+        async def keep_waiting(session: Session) -> None:
+            gate.append(asyncio.Event())
+            async with session.index.lock:
+                await gate[0].wait()
+
+        async def open_gate(session: Session) -> int:
+            gate[0].set()
+            return session.index.looks
+
+        async def take() -> None:
+            offers.append(await store.take(["q"], "w", 60))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(store._do, keep_waiting)
+            await anyio.wait_all_tasks_blocked()
+            for _ in range(40):
+                group.start_soon(take)
+            await anyio.wait_all_tasks_blocked()
+            before = await store._do(open_gate)
+
+        assert len({offer.thread_id for offer in offers if offer is not None}) == 40
+        assert await store._do(_count_looks) == before + 1
+
+
+async def _count_looks(session: Session) -> int:
+    return session.index.looks
+
+
+async def test_offer_that_was_signalled_meanwhile_is_due_again_when_it_ends(server: DevServer, prefix: str) -> None:
+    """The store that was offered it knows of no signal: its write is refused, and it reads."""
+    settings = NatsSettings(prefix=prefix)
+    async with NatsStore(server.url, settings) as here, NatsStore(server.url, settings) as there:
+        await submit(here, "t")
+        offer = await here.take(["q"], "w", 60)
+        assert offer is not None
+        assert await there.signal("t", Signal(body=Cancelled(run_id="", reason="enough"), id="s"))
+
+        assert await offer.done()
+
+        again = await there.take(["q"], "w", 60)
+        assert again is not None
+        assert again.thread_id == "t"
+        assert not await offer.done()

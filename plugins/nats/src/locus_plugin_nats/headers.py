@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from locus.core.errors import JournalDamaged
 from locus.journal.listing import About, Progress
@@ -139,15 +139,15 @@ class Head:
 
     def encode(self) -> str:
         """One line of ASCII."""
-        found = asdict(self, recurse=False, filter=_differs)
-        return json.dumps({"v": _FORMAT, **found}, separators=(",", ":"))
+        found: dict[str, Any] = {"v": _FORMAT}
+        for name, default in _DEFAULTS:
+            value = getattr(self, name)
+            if value != default:
+                found[name] = value
+        return json.dumps(found, separators=(",", ":"))
 
 
-_DEFAULTS = {each.name: each.default for each in Head.__attrs_attrs__}
-
-
-def _differs(attribute: Any, value: Any) -> bool:
-    return bool(value != _DEFAULTS[attribute.name])
+_DEFAULTS = tuple((each.name, each.default) for each in Head.__attrs_attrs__)
 
 
 def decode(text: str) -> Head:

@@ -58,6 +58,8 @@ class Index:
         self._looked = self._searched = -_COMPARED
         self._heard = True
         self._listens = False
+        #: How many looks were begun, and the number of the last one that went well.
+        self.looks, self.seen = 0, 0
 
     def now(self) -> int:
         """Microseconds of the server's clock, as far as it was compared."""
@@ -74,6 +76,8 @@ class Index:
         The server passes a submit on before it answers it, so a request of this store that comes later finds it.
         """
         names, self._looked = self._session.names, time.monotonic()
+        self.looks += 1
+        number = self.looks
         await self.listen()
         if time.monotonic() - self._compared > _COMPARED:
             before = time.time_ns()
@@ -91,6 +95,7 @@ class Index:
                 self._heard = True
                 raise
             self._over = {name: seq for name, seq in self._over.items() if seq > self._begun}
+        self.seen = number
 
     async def _read_submits(self) -> None:
         subject = self._session.names.entry("*", "t")
@@ -141,10 +146,18 @@ class Index:
         self._heaps.pop((queue, priority), None)
         return None
 
-    def find_due(self, queue: str, priority: int, now: int) -> Place | None:
-        """The place that has waited longest."""
+    def pop_due(self, queue: str, priority: int, now: int) -> Place | None:
+        """The place that has waited longest; it is not found again until it is put, or kept again."""
         place = self._first(queue, priority)
-        return place if place is not None and (place.due or 0) <= now else None
+        if place is None or (place.due or 0) > now:
+            return None
+        heappop(self._heaps[queue, priority])
+        return place
+
+    def keep_again(self, place: Place) -> None:
+        """A place that was popped is still there, unless something else was read of it since."""
+        if self.places.get(place.id) == place:
+            self._keep(place)
 
     async def repair(self, place: Place) -> None:
         """Read one place again where the server has another one, and this store did not read of it."""

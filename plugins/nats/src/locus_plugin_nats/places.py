@@ -18,6 +18,7 @@ from locus.journal import Signal
 from locus_kit.entry_json import from_bytes, to_bytes
 from locus_plugin_nats.headers import Tip
 from locus_plugin_nats.reading import read_one
+from locus_plugin_nats.subjects import key_of
 from locus_plugin_nats.wire import ApiError, ConnectionLost
 
 if TYPE_CHECKING:
@@ -205,18 +206,21 @@ async def write_place(session: Session, key: str, place: Place) -> Place | None:
             raise session.wire.unreachable()
 
 
-async def change_place(session: Session, key: str, offer: str, **changes: Any) -> Place | None:
+async def change_place(session: Session, thread_id: str, offer: str, **changes: Any) -> Place | None:
     """Change the place of a thread that was offered, or None where that offer is over.
 
     Args:
         session: the store.
-        key: of the thread.
+        thread_id: the thread.
         offer: which offer.
         changes: fields; ``ends`` and ``due`` as `locus_plugin_nats.queue` gives them.
     """
-    ends, now = changes.pop("ends"), changes.pop("now")
-    while True:
+    ends, now, key = changes.pop("ends"), changes.pop("now"), key_of(thread_id)
+    # Mostly nothing has changed since it was offered; where something has, the write is refused.
+    found = session.index.places.get(thread_id)
+    if found is None or found.offer != offer:
         found = await read_place(session, key)
+    while True:
         if found is None or found.gone or found.offer != offer:
             return None
         wanted = dict(changes)
@@ -226,4 +230,6 @@ async def change_place(session: Session, key: str, offer: str, **changes: Any) -
                 wanted["due"] = now
         stored = await write_place(session, key, found.change(**wanted))
         if stored is not None:
+            session.index.put(stored)
             return stored
+        found = await read_place(session, key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -70,7 +70,7 @@ class NatsOffer:
             now = session.index.now()
             due = None if after is None else now + round(after * 1e6)
             changes: dict[str, Any] = {"due": due} | ({} if queue is None else {"queue": queue})
-            stored = await change_place(session, key_of(self.thread_id), self.number, now=now, ends=ends, **changes)
+            stored = await change_place(session, self.thread_id, self.number, now=now, ends=ends, **changes)
             return stored is not None
 
         moved: bool = await self._do(work)
@@ -91,7 +91,7 @@ async def submit(
     tip: Tip | None = None  # most threads are new, and of one that is not the server says so
     while True:
         there = progress(bodies)
-        head = free_head(thread_id, tip, datetime.now().astimezone()).next(
+        head = free_head(thread_id, tip, datetime.now(UTC)).next(
             n=len(bodies),
             count=len(bodies),
             token=uuid4().hex,
@@ -123,6 +123,7 @@ async def take(session: Session, queues: Sequence[str], wait: float, *, is_first
         is_first: False for a caller that goes on waiting: then nothing is asked where nothing has happened.
     """
     index = session.index
+    asked = index.looks
     if not is_first and not index.is_old(_LOOK):
         due = index.next_due(queues)
         pause = wait if due is None else min(wait, max(0.0, (due - index.now()) / 1e6))
@@ -132,36 +133,58 @@ async def take(session: Session, queues: Sequence[str], wait: float, *, is_first
         if not index.news.is_set() and (due is None or due > index.now()):
             return None
     index.news.clear()
-    async with index.lock:
-        await index.sync()
-        return await _take_due(session, queues)
+    while True:
+        async with index.lock:
+            # One look is enough for all that had asked before it.
+            if index.seen <= asked:
+                await index.sync()
+            place = _find_due(session, queues)
+        if place is None:
+            return None
+        stored = await _offer(session, place)
+        if stored is not None:
+            return stored
 
 
 async def give_back(session: Session, place: Place) -> None:
     """End an offer whose taker was cancelled."""
     now = session.index.now()
-    await change_place(session, key_of(place.id), place.offer, now=now, ends=True, due=now)
+    await change_place(session, place.id, place.offer, now=now, ends=True, due=now)
 
 
-async def _take_due(session: Session, queues: Sequence[str]) -> Place | None:
+def _find_due(session: Session, queues: Sequence[str]) -> Place | None:
+    """What has waited longest; no other task of this store finds it until it is kept again."""
     index = session.index
     for queue in queues:
         for priority in index.turns.order(queue):
-            while (place := index.find_due(queue, priority, index.now())) is not None:
-                wanted = place.change(
-                    due=index.now() + round(session.settings.lease * 1e6),
-                    offer=uuid4().hex,
-                    delivered=place.delivered + 1,
-                    is_signalled=False,
-                )
-                stored = await write_place(session, key_of(place.id), wanted)
-                if stored is None:  # another worker was first
-                    await index.sync()
-                    await index.repair(place)
-                    continue
-                index.put(stored)
+            place = index.pop_due(queue, priority, index.now())
+            if place is not None:
                 index.turns.count(queue)
-                return stored
+                return place
+    return None
+
+
+async def _offer(session: Session, place: Place) -> Place | None:
+    """Write that a place is offered; None where another worker was first."""
+    index = session.index
+    wanted = place.change(
+        due=index.now() + round(session.settings.lease * 1e6),
+        offer=uuid4().hex,
+        delivered=place.delivered + 1,
+        is_signalled=False,
+    )
+    try:
+        stored = await write_place(session, key_of(place.id), wanted)
+    except BaseException:
+        index.keep_again(place)
+        raise
+    if stored is not None:
+        index.put(stored)
+        return stored
+    async with index.lock:
+        index.keep_again(place)
+        await index.sync()
+        await index.repair(place)
     return None
 
 
