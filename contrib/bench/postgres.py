@@ -1,4 +1,4 @@
-"""What journals, queues and workflows in PostgreSQL cost, as ratios to what the same server does in the same minutes.
+"""What journals and queues in PostgreSQL cost, as ratios to what the same server does in the same minutes.
 
 `python -m contrib.bench.postgres` at the top of a checkout starts a server of its own, whose commits reach the disk.
 Anchors and subjects take turns; what is printed are medians.
@@ -7,10 +7,7 @@ Anchors and subjects take turns; what is printed are medians.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -24,8 +21,6 @@ from locus.journal import Appended
 from locus_kit.entry_json import to_json
 from locus_kit.packing import pack
 from locus_plugin_postgres import PostgresStore
-from locus_plugin_sqlite import SqliteStore
-from locus_plugin_workflow import StepEvent, Worker, Workflow, WorkflowDef
 
 #: As many threads as are wanted, each like the one that was submitted.
 _COPIES = """
@@ -79,49 +74,6 @@ async def takes(server: Server, rounds: int, few: int, many: int) -> dict[str, s
     return row(f"postgres, take and give back, of {many} against of {few}", taken[few], taken[many], "1.25")
 
 
-def review(store: Any, count: int, dispatch: Any) -> WorkflowDef:
-    """A workflow of one agent, which calls a tool so many times."""
-    wf = Workflow("bench")
-    wf.agent_loop("review", agent(store, count)).with_max_iterations(count + 5).with_dispatch(dispatch)
-    return wf.build()
-
-
-async def dispatches(what: str, store: Any, rounds: int, count: int) -> dict[str, str]:
-    """An iteration of an agent that is dispatched by itself, against one of a single dispatch."""
-    taken: dict[str, list[float]] = {"run": [], "iteration": []}
-    for _ in range(rounds + 1):
-        for dispatch, into in taken.items():
-            started = time.perf_counter()
-            run = await Worker(store).run_workflow(review(store, count, dispatch), "x")
-            assert run.status == "completed", run.error
-            into.append((time.perf_counter() - started) / count)
-    return row(
-        f"{what}, iteration dispatched by itself, against all at once", taken["run"][1:], taken["iteration"][1:], "3"
-    )
-
-
-async def growth(what: str, store: Any, count: int, *, of_agents: bool) -> dict[str, str]:
-    """The last tenth of the iterations of a loop, each dispatched by itself, against the first."""
-    began: list[float] = []
-
-    def note(event: StepEvent) -> None:
-        if event.type == "step.started":
-            began.append(time.perf_counter())
-
-    async def again(ctx: Any) -> Any:
-        return ctx.complete() if ctx.iteration == count - 1 else ctx.continue_(ctx.iteration)
-
-    wf = Workflow("bench")
-    wf.agent_loop("again", again).with_max_iterations(count)
-    definition = review(store, count - 1, "iteration") if of_agents else wf.build()
-    run = await Worker(store, hooks=[note]).run_workflow(definition, "x")
-    assert run.status == "completed", run.error
-    took = [after - before for before, after in pairwise(began)]
-    part = count // 10
-    who = "agent" if of_agents else "handler"
-    return row(f"{what}, {who}, last {part} of {count} iterations against the first", took[5:part], took[-part:], "1.2")
-
-
 async def recoveries(server: Server, rounds: int, lease: float) -> list[dict[str, str]]:
     """From the last sign of life of a worker to the next claim; and from a server that answers to an append."""
     late, back = [], []
@@ -156,14 +108,10 @@ async def recoveries(server: Server, rounds: int, lease: float) -> list[dict[str
     ]
 
 
-async def measure(server: Server, folder: Path, *, quick: bool) -> list[dict[str, str]]:
+async def measure(server: Server, *, quick: bool) -> list[dict[str, str]]:
     """All of it."""
     rounds = 200 if quick else 2000
     rows = [await appends(server, rounds), await takes(server, rounds // 2, 1_000, 100_000)]
-    async with PostgresStore(server.url(), schema="flow") as there, SqliteStore(folder / "flow.db") as here:
-        for what, store in (("workflow on postgres", there), ("workflow on sqlite", here)):
-            rows.append(await dispatches(what, store, 2 if quick else 5, 40))
-            rows += [await growth(what, store, 400, of_agents=each) for each in (False, True)]
     return [*rows, *await recoveries(server, 3 if quick else 10, 1.0)]
 
 
@@ -175,8 +123,7 @@ def main() -> None:
     server = Server(fsync="on", autovacuum="on")
     try:
         server.start()
-        with tempfile.TemporaryDirectory() as folder:
-            rows = anyio.run(lambda: measure(server, Path(folder), quick=quick))
+        rows = anyio.run(lambda: measure(server, quick=quick))
     finally:
         server.close()
     widths = [max(len(name), *(len(each[name]) for each in rows)) for name in FIELDS]

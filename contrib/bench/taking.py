@@ -1,7 +1,7 @@
 """What queues cost: with much in them, and for runs that yield after each iteration.
 
-`python -m contrib.bench.taking` at the top of a checkout needs the kernel, the test kit and the plugins sqlite and
-workflow. What is compared takes turns, so that a busy machine slows both; what is printed are medians.
+`python -m contrib.bench.taking` at the top of a checkout needs the kernel and the plugin sqlite. What is compared takes
+turns, so that a busy machine slows both; what is printed are medians.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from locus.core.journal import Submitted
 from locus.core.messages import ToolCall
 from locus.journal import MemoryStore
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_workflow import Worker, Workflow
 
 FIELDS = ("what", "anchor", "ours", "ratio", "goal")
 
@@ -105,45 +104,14 @@ async def yields(name: str, store: Any, calls: int, part: int) -> tuple[str, ...
     return row(what, took[5 : 5 + part], took[-part - 1 : -1], "1.2")
 
 
-async def dispatches(name: str, make: Any, calls: int, rounds: int) -> tuple[str, ...]:
-    """An agent as a step that is dispatched for each iteration, against one that is dispatched once."""
-    took: dict[str, list[float]] = {"run": [], "iteration": []}
-    for n in range(rounds):
-        for dispatch, into in took.items():
-            async with make(f"{dispatch} {n}") as store:
-                workflow = Workflow(f"w{n}")
-                step = workflow.agent_loop("s", agent(store, calls)).with_max_iterations(calls + 2)
-                step.with_dispatch(dispatch)
-                started = time.perf_counter()
-                run = await Worker(store).run_workflow(workflow.build(), "x")
-                into.append((time.perf_counter() - started) / calls)
-                assert run.status == "completed", run
-    what = f"{name}, iteration of a workflow's agent, dispatched each against once"
-    return row(what, took["run"], took["iteration"], "3")
-
-
 async def measure(folder: Path, *, quick: bool) -> list[tuple[str, ...]]:
     """All of it."""
-    calls, part, rounds = (120, 20, 2) if quick else (400, 40, 5)
+    calls, part = (120, 20) if quick else (400, 40)
     rows = [await takes(folder, 100 if quick else 500, 1_000, 10_000 if quick else 100_000)]
     rows.append(await yields("memory", MemoryStore(), calls, part))
     async with SqliteStore(folder / "yields.db", sync="normal") as store:
         rows.append(await yields("sqlite", store, calls, part))
-    rows.append(await dispatches("memory", lambda _: _Plain(), calls, rounds))
-    rows.append(
-        await dispatches("sqlite", lambda name: SqliteStore(folder / f"{name}.db", sync="normal"), calls, rounds)
-    )
     return rows
-
-
-class _Plain(MemoryStore):
-    """A memory store as a context, as the others are."""
-
-    async def __aenter__(self) -> _Plain:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
 
 def main() -> None:
