@@ -89,6 +89,22 @@ async def test_stay_that_is_over_lets_what_waits_in_the_queue_go_first() -> None
     assert went == ["a", "b"] * 4
 
 
+async def test_steps_of_one_worker_go_on_beside_each_other_while_it_stays() -> None:
+    store, went = MemoryStore(), list[str]()
+
+    async def handler(ctx: Any) -> Any:
+        went.append(ctx.run_id)
+        return ctx.complete() if {*went} == {"a", "b"} else ctx.continue_()
+
+    definition = loop(handler, 10**6)
+    for name in "ab":
+        await start(store, definition, run_id=name)
+    with anyio.fail_after(60):
+        await Worker(store, definition, stay=LONG).run(until_idle=True)
+
+    assert {*went} == {"a", "b"}
+
+
 @pytest.mark.parametrize("stay", [0, LONG])
 async def test_cancel_reaches_a_step_whose_worker_stays(stay: float) -> None:
     store, reached = MemoryStore(), anyio.Event()
@@ -97,7 +113,6 @@ async def test_cancel_reaches_a_step_whose_worker_stays(stay: float) -> None:
         if ctx.iteration == 3:
             await cancel(store, "r", "enough")
             reached.set()
-        await anyio.lowlevel.checkpoint()
         return ctx.continue_()
 
     with anyio.fail_after(60):

@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from attrs import frozen
 
 from locus.core.errors import Fenced, JournalError, NotSerialisable, StoreError
@@ -164,6 +165,7 @@ class Iteration:
         await journal.begin()
         while await self._iterate(journal, record, stay, was_lost=was_lost):
             was_lost = False
+            await anyio.lowlevel.checkpoint()  # other steps of this worker have their turn, whatever this one does
 
     async def _iterate(self, journal: StepJournal, record: StepRecord, stay: Stay, *, was_lost: bool) -> bool:
         """Run the attempt that has begun; whether the next iteration has begun as well."""
