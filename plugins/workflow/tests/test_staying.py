@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from locus import Agent, tool
-from locus.core.journal import Body
+from locus.core.journal import Body, Outcome
 from locus.journal import Appended, Claim, MemoryStore, Offer
 from locus_plugin_workflow import Worker, Workflow, WorkflowDef, cancel, show, start
 from locus_testkit import ScriptedModel, call, is_crash
@@ -103,6 +103,30 @@ async def test_steps_of_one_worker_go_on_beside_each_other_while_it_stays() -> N
         await Worker(store, definition, stay=LONG).run(until_idle=True)
 
     assert {*went} == {"a", "b"}
+
+
+@pytest.mark.parametrize("stay", [0, LONG])
+async def test_entries_of_an_iteration_have_the_same_ids_whether_or_not_the_worker_stays(stay: float) -> None:
+    """Another worker that takes the step over counts on from what it finds of the iteration."""
+    store = MemoryStore()
+
+    async def handler(ctx: Any) -> Any:
+        for _ in range(2):
+            await ctx.step("look", nothing)
+            await ctx.checkpoint(ctx.iteration)
+        return ctx.complete() if ctx.iteration == 2 else ctx.continue_()
+
+    async def nothing() -> None: ...
+
+    await Worker(store, stay=stay).run_workflow(loop(handler, 3), run_id="r")
+
+    bodies = [entry.body for entry in await store.read("r/s")]
+    ids = [str(body.step_id) for body in bodies if isinstance(body, Outcome)]
+    assert ids == [
+        f"{n}/{what}"
+        for n in range(3)
+        for what in ("started/0", "step/0:look", "checkpoint/0", "step/1:look", "checkpoint/1")
+    ]
 
 
 @pytest.mark.parametrize("stay", [0, LONG])

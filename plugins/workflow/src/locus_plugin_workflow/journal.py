@@ -55,6 +55,7 @@ class StepJournal:
 
     def __init__(self, host: JournalHost, record: StepRecord | RunRecord) -> None:
         self.host, self.record, self.state = host, record, record.state
+        #: How many there are of the iteration under way, and the newest one of the step.
         self._checkpoints = 0
         self._latest: tuple[Any] | None = None
         for step in host.steps:
@@ -151,7 +152,7 @@ class StepJournal:
             old, new, node=ITERATE, next_node=ITERATE, why=why, ending=ending, iteration=state.iteration, when="next"
         )
         if goes_on:
-            self.state = state
+            self.state, self._checkpoints = state, 0
             await self.begin()
         else:
             await self._yield(state)
