@@ -97,4 +97,4 @@ def place(own_server: DevServer, prefix: str) -> ServerPlace:
 def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process, with the plugins that it needs here."""
     monkeypatch.syspath_prepend(here)
-    return run_in_process(here, capsys, monkeypatch, {"cli", "nats", "sqlite", "timetravel", "worker"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "nats", "sqlite", "timetravel", "worker", "workflow"})
