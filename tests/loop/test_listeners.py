@@ -53,3 +53,14 @@ async def test_a_listener_that_raises_harms_no_run() -> None:
 
     assert (await agent.run("Go.")).text == "It is four."
     assert {each.plugin for each in failed if isinstance(each, HookFailedEvent)} == {"meter"}
+
+
+async def test_a_listener_hears_chunks_where_it_asks_for_them_and_the_run_is_the_same() -> None:
+    heard: list[Event] = []
+    agent = Agent(ScriptedModel("It is four.", chunks=True, after="cycle"), name="parent")
+
+    result = await agent.with_listener("screen", heard.append, hears_chunks=True).run("Go.")
+
+    pieces = [event.text for event in heard if isinstance(event, ModelChunkEvent)]
+    assert len(pieces) > 1
+    assert "".join(pieces) == result.text == (await agent.run("Go.")).text

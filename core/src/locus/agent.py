@@ -95,21 +95,19 @@ class Agent(AgentKeywords[Deps, Out]):
 
     def with_checkpointer(self, store: JournalStore) -> Agent[Deps, Out]:
         """The same agent, which keeps its threads in another store; for a worker, whose store is named elsewhere."""
-        made: Agent[Deps, Out] = object.__new__(type(self))
-        object.__setattr__(made, "_runtime", evolve(self._runtime, store=store))
-        return made
+        return self._evolve(store=store)
 
-    def with_listener(self, name: str, hear: Callable[[Event], None]) -> Agent[Deps, Out]:
+    def with_listener(
+        self, name: str, hear: Callable[[Event], None], *, hears_chunks: bool = False
+    ) -> Agent[Deps, Out]:
         """The same agent, whose events a function hears as well; for a worker that measures what it runs.
 
         Args:
             name: what it is called in a `HookFailedEvent`; if it raises, the run goes on.
             hear: is called with every event but the chunks of answers, and with those of child runs.
+            hears_chunks: call it with the chunks as well.
         """
-        made: Agent[Deps, Out] = object.__new__(type(self))
-        runtime = evolve(self._runtime, hooks=self._runtime.hooks.with_listener(name, hear))
-        object.__setattr__(made, "_runtime", runtime)
-        return made
+        return self._evolve(hooks=self._runtime.hooks.with_listener(name, hear, hears_chunks=hears_chunks))
 
     def with_effects(self, effects: Effects, *, clock: Clock, model: Model) -> Agent[Deps, Out]:
         """The same agent on an engine, without a store; for code that runs it there.
@@ -119,9 +117,11 @@ class Agent(AgentKeywords[Deps, Out]):
             clock: the engine's time.
             model: what the loop sees of the model, whose calls the engine makes.
         """
+        return self._evolve(effects=effects, clock=clock, model=model, store=None, active=set())
+
+    def _evolve(self, **changes: Any) -> Agent[Deps, Out]:
         made: Agent[Deps, Out] = object.__new__(type(self))
-        runtime = evolve(self._runtime, effects=effects, clock=clock, model=model, store=None, active=set())
-        object.__setattr__(made, "_runtime", runtime)
+        object.__setattr__(made, "_runtime", evolve(self._runtime, **changes))
         return made
 
     # -- running ----------------------------------------------------------------------------------

@@ -136,15 +136,15 @@ class HookTable:
                 merged[hook] = (*guards, *mine)
         return self if merged == self.hooks else HookTable(merged, self.prices)
 
-    def with_listener(self, name: str, hear: Callable[[Event], None]) -> HookTable:
-        """The same hooks, with a function that hears every event but chunks; in the children of a run as well."""
+    def with_listener(self, name: str, hear: Callable[[Event], None], *, hears_chunks: bool = False) -> HookTable:
+        """The same hooks, with a function that hears every event; in the children of a run as well."""
         impl = Impl(
             call=lambda event, run: hear(event),
             plugin=name,
             hook=_ANY_EVENT,
             is_inherited=True,
             source=hear,
-            hears_chunks=False,
+            hears_chunks=hears_chunks,
             order=(sys.maxsize, 0, 0),
         )
         return HookTable({**self.hooks, _ANY_EVENT: (*self.impls(_ANY_EVENT), impl)}, self.prices)
