@@ -1,0 +1,109 @@
+"""`Gate`: what every request passes before anything reads it, and where every error becomes an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from locus_plugin_serve.answering import ClientLeft
+from locus_plugin_serve.metrics import Metrics
+from locus_plugin_serve.problems import Problem, as_problem
+from locus_plugin_serve.settings import ServeSettings, is_loopback
+from locus_plugin_serve.users import Users
+
+__all__ = ["Gate"]
+
+#: Paths that need no token, since they say nothing about anybody's runs.
+_OPEN = frozenset({"/healthz", "/.well-known/agent-card.json"})
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Gate:
+    """Checks the host, the origin, the token and the size of a request, and how many there are.
+
+    Args:
+        app: what answers the requests that pass.
+        settings: the limits.
+        users: who may ask.
+        metrics: counts requests.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServeSettings, users: Users, metrics: Metrics) -> None:
+        self._app, self._settings, self._users, self._metrics = app, settings, users, metrics
+        own = _LOOPBACK if is_loopback(settings.host) else frozenset()
+        self._hosts: Collection[str] = own | {each.lower() for each in settings.hosts}
+        self._open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self._open += 1
+        self._metrics.requests_now.inc()
+        try:
+            self._check(scope)
+            await self._app(scope, self._limit_body(scope, receive), note)
+        except ClientLeft:
+            status = status or 499
+        except Exception as e:  # noqa: BLE001  this is where errors become answers
+            problem = as_problem(e)
+            if status == 0:
+                await problem.to_response()(scope, receive, note)
+        finally:
+            self._open -= 1
+            self._metrics.requests_now.dec()
+            self._metrics.requests.labels(str(status or 499)).inc()
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if self._hosts and _name_of(host) not in self._hosts:
+            # A page may have its own name lead to this address; its requests still have that name.
+            raise Problem(421, f"this server is not reached as {host!r:.80}; add the name to [plugins.serve] hosts")
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+            raise Problem(403, f"pages of {origin!r:.80} may not use this server")
+        if self._open > self._settings.max_requests:
+            raise Problem.of_load(f"{self._settings.max_requests} requests are open, as many as may be")
+        if scope["path"] not in _OPEN:
+            token = headers.get("authorization")
+            scope["locus.user"] = self._users.authenticate(None if token is None else token.encode("latin-1"))
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length) > self._settings.max_body_bytes:
+            raise self._too_long()
+
+    def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
+        left = self._settings.max_body_bytes
+
+        async def read() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise self._too_long()
+            return message
+
+        return read
+
+    def _too_long(self) -> Problem:
+        return Problem(413, f"the body may have {self._settings.max_body_bytes:,} bytes", code="body_too_long")
+
+
+def _name_of(host: str) -> str:
+    """The name in a ``Host`` header, without the port."""
+    name = host.lower()
+    if name.startswith("["):
+        return name[: name.find("]") + 1]
+    return name.partition(":")[0]
