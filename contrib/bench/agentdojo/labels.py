@@ -21,7 +21,8 @@ class Labels:
         effect: as of a tool of Locus.
         reads: who can write what it returns.
         own: fields of its result, at any depth, that are the user's own although the rest is not.
-        targets: the parameters that decide whom or what a call changes.
+        targets: the parameters that decide whom or what a call changes. Where there are none, the tool is declared
+            without any: an empty list would say of it that whoever calls it, nothing is reached.
         egress: whether something leaves the user's account.
         why: the reason, for people.
     """
@@ -35,12 +36,8 @@ class Labels:
 
     @property
     def has_effect(self) -> bool:
-        """Whether a call changes something that an argument names, or sends something to anyone.
-
-        `get_unread_emails` does neither: it marks what it returns as read, which is why it is not repeated, and nobody
-        can say with it what is to be changed. It is a read.
-        """
-        return bool(self.effect != "pure" and self.targets) or self.egress
+        """Whether a call changes something, or sends something to anyone."""
+        return self.effect != "pure" or self.egress
 
 
 @cache

@@ -35,6 +35,7 @@ PAIRS = (
     "travel/user_task_8/injection_task_0",
     "workspace/user_task_6/injection_task_13",
     "workspace/user_task_10/injection_task_0",
+    "workspace/user_task_10/injection_task_8",
     "workspace/user_task_18/injection_task_2",
 )
 

@@ -222,7 +222,7 @@ def _tool(function: Function[..., Any], labels: Labels) -> Tool[..., Any]:
         origin=f"agentdojo.{function.name}",
         effect=labels.effect,
         reads=labels.reads,
-        targets=labels.targets,
+        targets=labels.targets or None,
         egress=labels.egress,
     )
 

@@ -47,6 +47,7 @@ KEPT = {
     "travel/user_task_8/injection_task_0": [],  # makes an event of a restaurant that a directory names
     "workspace/user_task_6/injection_task_13": ["create_calendar_event"],
     "workspace/user_task_10/injection_task_0": [],
+    "workspace/user_task_10/injection_task_8": [],  # the attacker marks all mails as read, then deletes them
     "workspace/user_task_18/injection_task_2": [],  # invites whom a mail names
 }
 
@@ -115,7 +116,7 @@ class Replay:
             origin=f"recorded.{name}",
             effect=labels["effect"],
             reads=labels["reads"],
-            targets=labels["targets"],
+            targets=labels["targets"] or None,
             egress=labels["egress"],
         )
 
