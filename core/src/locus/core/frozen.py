@@ -227,13 +227,13 @@ def _written_init(cls: Any) -> Any:
     takes = ", ".join([*parameters[False], *(["*", *parameters[True]] if parameters[True] else [])])
     source = [f"def __init__(self, {takes}):", *body]
     if cls in _MAKERS:
-        thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-        known |= {"_cls": cls, "_twin": type(cls.__name__, (cls,), thawed), "_new": object.__new__}
+        thawed = {"__slots__": (), **{name: vars(object)[name] for name in ("__init__", "__setattr__", "__delattr__")}}
+        known |= {"_cls": cls, "_twin": type(cls.__name__, (cls,), thawed)}
         known["_become"] = vars(object)["__class__"].__set__  # past the class's own `__setattr__`
         fast = [*(f"self.{name} = {value}" for name, value in values.items()), "self.__class__ = _cls"]
         slow = "; ".join([*body, "return"])
         source = [source[0], f"if type(self) is not _cls: {slow}", "_become(self, _twin)", *fast]
-        make = [f"def make({takes}):", "self = _new(_twin)", *fast, "return self"]
+        make = [f"def make({takes}):", "self = _twin()", *fast, "return self"]
         exec("\n    ".join(make), known)  # noqa: S102 - made of the names of fields, as in attrs
         _MAKERS[cls] = known["make"]
     exec("\n    ".join(source), known)  # noqa: S102 - see above
@@ -353,7 +353,9 @@ def freeze(value: Any) -> Any:
         return tuple(value if _ATOMS.issuperset(map(type, value)) else map(freeze, value))
     if kind is FrozenDict or kind is dict or isinstance(value, Mapping):
         # A `FrozenDict` may have been made by hand around a list.
-        made = FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
+        if not _ATOMS.issuperset(map(type, value.values())):
+            value = {k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()}
+        made = FrozenDict(value)
         made._is_deep = True
         return made
     if isinstance(value, list):
