@@ -194,7 +194,10 @@ class CallerCancel:
         watch = self._watch
         if watch is None or block is None:
             return None
-        call = WatchedCall(watch.calls, block, _monotonic() + seconds)
+        call = WatchedCall()
+        call.calls, call.task, call.due = watch.calls, block, _monotonic() + seconds
+        call.before, call.cancels = block.cancelling(), 0
+        watch.calls.add(call)
         if call.due < watch.at:  # mostly the next look is before its time is up, and then nothing is to be done
             watch.look_at(call.due, block.get_loop())
         return call
@@ -259,30 +262,28 @@ _monotonic = time.monotonic
 
 
 class WatchedCall:
-    """A call that is cancelled when its time is up."""
+    """A call that is cancelled when its time is up; `CallerCancel.watch` makes it, without an ``__init__``."""
 
-    __slots__ = ("_before", "_calls", "_cancels", "due", "task")
-
-    def __init__(self, calls: set[WatchedCall], task: Any, due: float) -> None:
-        self._calls, self.task, self.due = calls, task, due
-        self._before, self._cancels = task.cancelling(), 0
-        calls.add(self)
+    __slots__ = ("before", "calls", "cancels", "due", "task")
+    calls: set[WatchedCall]
+    task: Any
+    due: float
+    before: int
+    cancels: int
 
     def cancel(self, again: float) -> None:
         """The time is up."""
         self.due = again
-        self._cancels += 1
+        self.cancels += 1
         self.task.cancel()
 
     def leave(self) -> bool:
         """The call has ended: whether it was cancelled because its time was up, and for no other reason."""
-        self._calls.discard(self)
-        if not self._cancels:
+        self.calls.discard(self)
+        if not self.cancels:
             return False
-        left = 0
-        for _ in range(self._cancels):
-            left = self.task.uncancel()
-        return bool(left <= self._before)
+        left = [self.task.uncancel() for _ in range(self.cancels)]
+        return bool(left[-1] <= self.before)
 
 
 class _Watch:
@@ -316,7 +317,4 @@ _WATCHES: WeakKeyDictionary[Any, _Watch] = WeakKeyDictionary()
 
 
 def _find_watch(loop: Any) -> _Watch:
-    found = _WATCHES.get(loop)
-    if found is None:
-        found = _WATCHES[loop] = _Watch()
-    return found
+    return _WATCHES.get(loop) or _WATCHES.setdefault(loop, _Watch())

@@ -198,23 +198,20 @@ class ModelRun(HostedRun, Protocol):
     def rates(self) -> tuple[AskPrice | None, float | None]:
         """Who knows prices, or None; and what calls without one are charged, dollars per million tokens, or None."""
 
-    @property
-    def clock(self) -> Clock:
-        """The source of time."""
+    #: The source of time.
+    clock: Clock
 
     def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
         """Emit a piece of an answer."""
 
-    @property
-    def attempt(self) -> int:
-        """How many attempts at the Think under way are void."""
+    #: How many attempts at the Think under way are void.
+    attempt: int
 
     async def emit_restart(self) -> None:
         """Say that what the Think under way has streamed is void."""
 
-    @property
-    def account(self) -> Account | None:
-        """What the run and those below it spend from, or None."""
+    #: What the run and those below it spend from, or None.
+    account: Account | None
 
     def charge(self, usage: Usage) -> None:
         """Charge tokens to the run."""
@@ -281,7 +278,7 @@ class ModelCall:
         # A plugin's own call is not wrapped: a wrapper that calls a model would wrap itself.
         onion, buffers = self.run.model_onion(self) if self.purpose == "think" else (self, False)
         if onion is self:
-            response = await self(self.request)
+            response = await self.__call__(self.request)
             if not self.is_cut:
                 return _result(response, self.usage, 1)
             return ModelCallResult(response, self.usage, 1, self.run.cancelled)
@@ -315,8 +312,11 @@ class ModelCall:
         if self.attempts > 1:
             if self._held is not None:
                 self._held.clear()
+            self._pieces.clear()
+            self.first_chunk = 0.0
             await self.run.emit_restart()
-        swapped, notes = request.model is not None and request.model is not self._own, tuple[str, ...]()
+        swapped = request.model is not None and request.model is not self._own
+        notes: tuple[str, ...] = ()
         if swapped:
             self.model = self.run.model_for(request.model)
             messages = make_portable(request.messages, self.model.name, own=self._own.name)
@@ -327,8 +327,6 @@ class ModelCall:
         # Other runs of the tree may have spent since the loop asked. From here to the call nothing else runs.
         if self.run.account is not None and (why := self.run.find_exceeded()) is not None:
             raise BudgetExceeded(why)
-        self._pieces.clear()
-        self.first_chunk = 0.0
         cancel = self.run.caller_cancel
         block = cancel.enter()
         seconds, watched = self.run.call_limits.model_seconds, None
