@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import FrameType
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from locus import Agent, AgentState, Hook, Message, Reject, Role, ToolContext, tool
 from locus.core.errors import ToolDefinitionError
@@ -209,6 +210,23 @@ async def test_a_hook_labels_a_result_and_one_that_fails_leaves_it_untrusted(ans
     result = await agent(call("list_mail"), tools=(list_mail,), hooks=(Labels(answer),)).run("x")
     assert result.state.tool_executions[0].label == label
     assert result.state.label == label
+
+
+async def test_a_hook_that_shortens_results_leaves_the_label_that_a_wrapper_gave() -> None:
+    class Wrapper(Hook):
+        @hookimpl
+        async def locus_wrap_tool_call(self, call_next: Callable[[ToolCall], Awaitable[Any]], call: ToolCall) -> Any:
+            outcome = await call_next(call)
+            return evolve(outcome, execution=evolve(outcome.execution, label=Label("own")))
+
+    class Shortener(Hook):
+        @hookimpl
+        def locus_shorten_result(self, text: str) -> str:
+            return text[:4]
+
+    result = await agent(call("read_inbox"), hooks=(Wrapper(), Shortener())).run("x")
+    [done] = result.state.tool_executions
+    assert (done.result, done.label) == ("Plea", Label("own"))
 
 
 async def test_of_several_opinions_about_a_result_the_strictest_counts() -> None:

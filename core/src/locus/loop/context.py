@@ -56,7 +56,6 @@ from locus.hooks.table import HookHealth
 from locus.journal.effects import CallerCancel, Clock
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import QUARANTINED, ModelRequest, ModelResponse, check_quarantined
-from locus.schema.text import truncate
 from locus.tools.account import Account, child_thread
 from locus.tools.context import Stash
 from locus.tools.outcome import CallOutcome
@@ -122,9 +121,10 @@ class SegmentContext:
     #: Whether tokens or dollars are limited, here or above.
     is_limited: bool = field(init=False)
     call_limits: CallLimits = field(init=False)
-    #: Whether anybody decides about calls, and wraps tool bodies.
+    #: Whether anybody decides about calls, wraps tool bodies, shortens or labels results.
     has_deciders: bool = field(init=False)
     has_tool_wrappers: bool = field(init=False)
+    has_result_hooks: bool = field(init=False)
     stash: Stash = field(factory=Stash, init=False)
     health: HookHealth = field(init=False)
     #: The state as last committed, or as the node under way last showed it to hooks.
@@ -180,14 +180,13 @@ class SegmentContext:
         self.registry, self.bounds, self._timed = runtime.tools, runtime.budget.bounds, runtime.budget.timed
         bounds = self.bounds
         self.is_limited = self.account is not None or bounds.tokens is not None or bounds.dollars is not None
-        self.call_limits = runtime.call_limits
         self.has_deciders, self.has_tool_wrappers = runtime.has_deciders, runtime.has_tool_wrappers
+        self.has_result_hooks, self.call_limits = runtime.has_result_hooks, runtime.call_limits
         self.health = HookHealth(self._emit_failure)
         self._listeners = runtime.hooks.listeners
         self.show_to(self.parent.sink if self.parent is not None else None)
         self.parent_run_id = None if self.parent is None else self.parent.run_id
-        self.clock = runtime.clock
-        self._monotonic = self.clock.monotonic
+        self.clock, self._monotonic = runtime.clock, runtime.clock.monotonic
         self._mark = self._monotonic()
 
     # -- what it is -------------------------------------------------------------------------------
@@ -422,14 +421,12 @@ class SegmentContext:
 
     async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
         """The outcome with the label that hooks give it."""
-        impls = self.runtime.hooks.hooks.get("locus_label_result")
-        return outcome if not impls else await label_result(impls, call, outcome, own, self, self.health)
+        impls = self.runtime.hooks.impls("locus_label_result")
+        return await label_result(impls, call, outcome, own, self, self.health) if impls else outcome
 
     async def shorten_result(self, text: str, call: ToolCall, limit: int) -> str:
         """What is kept of the text of a result."""
-        impls = self.runtime.hooks.hooks.get("locus_shorten_result")
-        if not impls:
-            return truncate(text, limit)
+        impls = self.runtime.hooks.impls("locus_shorten_result")
         return await shorten_result(impls, text, call, limit, self, self.health)
 
     async def filter_progress(self, message: str, call: ToolCall) -> str:

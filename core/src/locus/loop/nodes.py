@@ -61,10 +61,11 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
             if message.is_cut and not message.content:  # nothing of it had come, and the run ends
                 return run.with_charges(state).with_usage(usage)
         calls = message.tool_calls
-        thought = message.reasoning or message.text
+        thought = "" if calls is message.content else message.reasoning or message.text
         actions = tuple([c.name for c in calls])
         step = _reasoning_step(iteration=state.iteration, thought=thought, actions=actions)
-        answered = state.with_answer(message, step, usage, find_fault(message, stop))
+        fault = "" if calls and stop == "tool_calls" else find_fault(message, stop)
+        answered = state.with_answer(message, step, usage, fault)
         run.state = answered
         if run.has_listener(ThinkEvent):
             await run.emit(
@@ -132,8 +133,8 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
     outcomes = await dispatch.execute_calls(state, calls, run)
     done = [o for o in outcomes if o is not None]
     messages = [
-        outcome.message(call) if outcome is not None else not_run(call, run.stop_reason)
-        for call, outcome in zip(calls, outcomes, strict=True)
+        outcome.message(call) if (outcome := outcomes[i]) is not None else not_run(call, run.stop_reason)
+        for i, call in enumerate(calls)
     ]
     state = state.with_results(messages, [o.execution for o in done])
     state = run.with_charges(state)

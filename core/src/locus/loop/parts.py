@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 Run = TypeVar("Run")
 
 _HOOKS = {
-    "diverts": "locus_decide_route",
-    "has_deciders": "locus_decide_tool_call",
-    "has_tool_wrappers": "locus_wrap_tool_call",
+    "diverts": ("locus_decide_route",),
+    "has_deciders": ("locus_decide_tool_call",),
+    "has_tool_wrappers": ("locus_wrap_tool_call",),
+    "has_result_hooks": ("locus_shorten_result", "locus_label_result"),
 }
 
 
@@ -91,13 +92,14 @@ class AgentParts(Generic[Run]):
     active: set[Run] = field(factory=set, repr=False)
 
     budget: RunBudget = field(init=False)
-    #: Whether a plugin may divert routes, decides about tool calls, wraps tool bodies.
+    #: Whether a plugin may divert routes, decides about tool calls, wraps tool bodies, shortens or labels results.
     diverts: bool = field(init=False)
     has_deciders: bool = field(init=False)
     has_tool_wrappers: bool = field(init=False)
+    has_result_hooks: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         # Defaults that look at other fields would have attrs write the class where it is first used.
         object.__setattr__(self, "budget", RunBudget.of(self.router.condition))
-        for name, hook in _HOOKS.items():
-            object.__setattr__(self, name, bool(self.hooks.impls(hook)))
+        for name, hooks in _HOOKS.items():
+            object.__setattr__(self, name, any(map(self.hooks.impls, hooks)))

@@ -119,25 +119,19 @@ class StepRun(HostedRun, Protocol):
 class CallRun(StepRun, Protocol):
     """The run, as Execute's engine sees it."""
 
-    @property
-    def registry(self) -> ToolRegistry:
-        """The tools."""
-
-    @property
-    def bounds(self) -> Bounds:
-        """What the run's condition guarantees."""
+    #: The tools.
+    registry: ToolRegistry
+    #: What the run's condition guarantees.
+    bounds: Bounds
 
     @property
     def halted(self) -> bool:
         """Whether nothing more may be started."""
 
-    @property
-    def has_deciders(self) -> bool:
-        """Whether a hook decides about calls."""
-
-    @property
-    def has_tool_wrappers(self) -> bool:
-        """Whether a hook wraps tool bodies."""
+    #: Whether a hook decides about calls, wraps tool bodies, shortens or labels results.
+    has_deciders: bool
+    has_tool_wrappers: bool
+    has_result_hooks: bool
 
     def is_out_of_time(self) -> bool:
         """Whether the time of the run is used up; the run stops then."""
@@ -146,9 +140,8 @@ class CallRun(StepRun, Protocol):
     def stop_reason(self) -> str:
         """Why the run is ending."""
 
-    @property
-    def retry_reason(self) -> str:
-        """Why a hook asked for another try last."""
+    #: Why a hook asked for another try last.
+    retry_reason: str
 
     def take_retry(self) -> bool:
         """Whether a hook asked for another try."""
@@ -170,9 +163,8 @@ class CallRun(StepRun, Protocol):
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
         """The onion around a body."""
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether what children spend is limited."""
+    #: Whether what children spend is limited.
+    is_limited: bool
 
     def reserve(self, ordinals: Sequence[int]) -> list[Account]:
         """What the children of each of these calls of a turn may spend."""

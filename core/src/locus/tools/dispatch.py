@@ -67,7 +67,8 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
     work = [prepare_call(i, call, state, run) for i, call in enumerate(calls)]
-    _refuse_excess(work, state, run)
+    if len(work) > 1 or run.bounds.tool_calls is not None:
+        _refuse_excess(work, state, run)
     if run.is_limited:
         _reserve(work, run)
     if len(work) == 1:
@@ -245,7 +246,8 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
         if c.outcome.execution.label is None:  # a wrapper answered in place of the body
             c.outcome = evolve(c.outcome, execution=evolve(c.outcome.execution, label=c.label))
         if c.outcome.execution.started:
-            c.outcome = await run.label_result(c.call, c.outcome, c.label)
+            if run.has_result_hooks:
+                c.outcome = await run.label_result(c.call, c.outcome, c.label)
             if c.read is not CLEAN:  # what children have seen is in no opinion of a hook
                 label = c.outcome.execution.known_label | c.read
                 c.outcome = evolve(c.outcome, execution=evolve(c.outcome.execution, label=label, fields={}))
@@ -356,6 +358,8 @@ async def _run_shortened(c: PendingCall, run: CallRun, step_id: StepId, call: To
     if execution.error is not None or c.tool is None:
         return outcome
     limit, text = c.tool.max_result_chars, text_of(content)
+    if content is execution.result and len(text) <= limit and not run.has_result_hooks:
+        return outcome  # as most are
     if isinstance(content, str):
         kept: Any = await run.shorten_result(content, call, limit)
     else:

@@ -113,8 +113,6 @@ _THREAD_MEMORY = "locus.idempotent"
 
 def remember_for_thread(state: AgentState, done: Iterable[CallOutcome], registry: ToolRegistry) -> AgentState:
     """The state with what came of calls that are made once in a thread."""
-    if not registry.remembers:
-        return state
     kept = {}
     for outcome in done:
         execution = outcome.execution

@@ -67,10 +67,8 @@ class ReadingRun(Protocol):
     """What is needed of a run."""
 
     literals: Literals | None
-
-    @property
-    def given(self) -> Label:
-        """The label of what it was given to do."""
+    #: The label of what it was given to do.
+    given: Label
 
     @property
     def parent(self) -> ReadingRun | None:
