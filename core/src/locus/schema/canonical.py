@@ -203,8 +203,11 @@ def json_form(value: Any, given: Any = MISSING) -> Any:
 
 def plain_form(values: msgspec.Struct) -> dict[str, Any]:
     """The same for values of which each type has one form, all of them at once."""
+    form: dict[str, Any] = msgspec.structs.asdict(values)
+    if _ATOMS.issuperset(map(type, form.values())):
+        return form
     try:
-        form: dict[str, Any] = msgspec.to_builtins(values, order="deterministic", str_keys=True, enc_hook=_by_type)
+        form = msgspec.to_builtins(values, order="deterministic", str_keys=True, enc_hook=_by_type)
     except Exception:  # noqa: BLE001  as in `canonical`
         form = {name: json_form(getattr(values, name)) for name in values.__struct_fields__}
     return form

@@ -185,7 +185,8 @@ def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) 
     """The call of that number in its turn, with its tool and its arguments, or with the error that it comes to."""
     digest = exact_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
     # Of the arguments as the model gave them: the digest is the same, whatever has become of the tool since.
-    c = PendingCall(call, state, digest, step_id=_step_id(state.iteration, EXECUTE, ordinal), digest=digest)
+    c = object.__new__(PendingCall)  # a call of the class would carry its arguments through a tuple and a dict
+    PendingCall.__init__(c, call, state, digest, step_id=_step_id(state.iteration, EXECUTE, ordinal), digest=digest)
     tool = c.tool = run.registry.get(call.name)
     incomplete = _find_incomplete(call, state) if state.answer_fault else ""
     if tool is None:
