@@ -79,8 +79,7 @@ if TYPE_CHECKING:
     from locus.journal.signals import Watch
     from locus.journal.store import Posted
     from locus.journal.writes import When
-
-_NO_DELTA = StateDelta()
+_NO_DELTA, _OK = StateDelta(), Appended.OK
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
 
 
@@ -177,7 +176,7 @@ class JournalHost(JournalFold):
             raise
         except Exception as e:  # noqa: BLE001  a store is foreign code
             self._fail(e, f"save {describe_bodies(bodies)}")
-        if got is not Appended.OK:
+        if got is not _OK:
             self._lose_claim(got)
         self.head += len(bodies)
         self._durable = None

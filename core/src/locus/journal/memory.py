@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks of a worker that waits for an offer: the first two, and at most.
 _SOON, _POLL = 0.0002, 0.02
+_OK = Appended.OK
 
 
 @frozen
@@ -167,7 +168,7 @@ class MemoryStore:
             thread.bodies.extend(bodies)
             if thread is not self._changed:
                 self._change(thread)
-            return Appended.OK
+            return _OK
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache a fold; without a history this is the newest state, and the steps before it are dropped."""
@@ -178,7 +179,7 @@ class MemoryStore:
             thread.newest = at, state, last
             if not self.keeps_history:
                 thread.dropped = at
-                thread.writers[:] = ((at, claim.token),)
+                thread.writers = [(at, claim.token)]
                 if thread.bodies:
                     thread.bodies = []
                 if thread is not self._changed:

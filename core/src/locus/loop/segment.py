@@ -112,7 +112,7 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
                 raise anyio.get_cancelled_exc_class()
             try:
                 state, following = await advance_node(run, state, following)
-                run.iterations_left -= following is Node.THINK
+                run.iterations_left -= following == THINK
                 if run.iterations_left <= 0 and following not in (None, Node.TERMINATE) and not run.halted:
                     raise _Yielded  # leaves the run open, as below
             except Suspended as left:

@@ -105,7 +105,7 @@ def _route(run: SegmentContext, node: Node, state: AgentState) -> Route:
         _stop_cancelled(run)
     if run.stop is None:
         try:
-            route = run.runtime.router(node, state)
+            route = run.runtime.router.__call__(node, state)
             if route.satisfied is not None:
                 run.stop = Ending.of(route.satisfied, iteration_finished=route.iteration_finished)
             return route
