@@ -227,7 +227,7 @@ class AgentState:
         return new
 
     def _copy(self) -> tuple[AgentState, dict[str, Any]]:
-        """A copy that nobody else has seen, and its fields, to be changed: quicker than `_with` for the many."""
+        """A copy of the state, and the dict of its fields: change it before anybody else gets the copy."""
         values = self.__dict__.copy()
         values["_answers"] = None
         if values["_committed"]:
