@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
 import subprocess
@@ -214,6 +215,16 @@ async def test_a_catalog_that_is_locked_too_long_says_so(tmp_path: Path) -> None
             await SqliteCatalog(tmp_path / "c.db", row_type=ElementRow, busy_timeout=0.05).upsert(ROWS)
     finally:
         other.close()
+
+
+async def test_a_catalog_that_is_dropped_closes_its_file(tmp_path: Path) -> None:
+    catalog = await filled(tmp_path / "c.db")
+    db = catalog._db
+    assert db is not None
+    del catalog
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
 
 
 async def test_tasks_share_a_catalog() -> None:

@@ -43,6 +43,7 @@ PLUGINS = frozenset(
         "reducers",
         "reflexion",
         "retry",
+        "serve",
         "shell",
         "signals",
         "skills",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -203,7 +204,7 @@ class SqliteCatalog:
 
     def _close(self) -> None:
         if self._db is not None:
-            self._db.close()
+            self._finalizer()
             self._db = None
 
     def _open(self, *, make: bool) -> sqlite3.Connection | None:
@@ -218,4 +219,6 @@ class SqliteCatalog:
                 db.close()
                 raise
             self._db = db
+            # A catalog that is dropped closes its file; a connection that is not closed warns since Python 3.13.
+            self._finalizer = weakref.finalize(self, db.close)
         return self._db
