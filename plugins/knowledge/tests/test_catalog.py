@@ -7,6 +7,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_plugin_knowledge import CatalogError, KnowledgeRow, SqliteCatalog
+from locus_plugin_knowledge.database import prepare_file
 
 from .kit import ELEMENTS, ElementRow
 
@@ -225,6 +227,33 @@ async def test_a_catalog_that_is_dropped_closes_its_file(tmp_path: Path) -> None
     gc.collect()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         db.execute("SELECT 1")
+
+
+def test_a_file_that_another_process_makes_meanwhile_is_a_catalog(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+
+    def make_file() -> None:
+        db = sqlite3.connect(path, isolation_level=None)
+        prepare_file(db, str(path), KnowledgeRow, 30.0)
+        db.close()
+
+    class Interrupted(sqlite3.Connection):
+        """Lets another make the file after its id was read, if it can."""
+
+        other = threading.Thread(target=make_file)
+
+        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+            if "sqlite_master" in sql and not self.other.ident:
+                self.other.start()
+                self.other.join(1.0)
+            return super().execute(sql, *args)
+
+    db = sqlite3.connect(path, isolation_level=None, factory=Interrupted)
+    try:
+        prepare_file(db, str(path), KnowledgeRow, 30.0)
+    finally:
+        db.close()
+        Interrupted.other.join()
 
 
 async def test_tasks_share_a_catalog() -> None:

@@ -40,11 +40,13 @@ def prepare_file(db: sqlite3.Connection, path: str, row_type: type[KnowledgeRow]
         CatalogError: the file is another program's, or of a newer version.
     """
     db.execute("PRAGMA trusted_schema=OFF")  # the file may come from anybody: nothing in it may call functions
-    found = db.execute("PRAGMA application_id").fetchone()[0]
-    has_tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    # All of it at one moment: another process may be making the tables.
+    with _transaction(db, "BEGIN"):
+        found = db.execute("PRAGMA application_id").fetchone()[0]
+        has_tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version = db.execute("PRAGMA user_version").fetchone()[0]
     if has_tables and found != APPLICATION_ID:
         raise CatalogError(f"{path} is a SQLite file, and not a catalog; give the catalog a file of its own")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise CatalogError(f"{path} was written by a newer version of the plugin, with tables of {version}")
     _use_wal(db, busy_timeout)
@@ -104,16 +106,22 @@ def form_of(row: KnowledgeRow) -> tuple[str, tuple[str, str, str]]:
     return data, (storable(words[0]), storable(words[1]), storable(words[2]))
 
 
-@contextlib.contextmanager
-def writing(db: sqlite3.Connection) -> Iterator[None]:
+def writing(db: sqlite3.Connection) -> contextlib.AbstractContextManager[None]:
     """A transaction that writes: all of it, or nothing where it is left by an error."""
-    db.execute("BEGIN IMMEDIATE")
+    return _transaction(db, "BEGIN IMMEDIATE")
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection, begin: str) -> Iterator[None]:
+    db.execute(begin)
     try:
         yield
+        db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        # SQLite may have ended the transaction by itself.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
 
 
 def _use_wal(db: sqlite3.Connection, busy_timeout: float) -> None:
