@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
@@ -60,7 +62,18 @@ def begin(here: Path, cases: Path, environment: dict[str, str]) -> Callable[[str
 @pytest.fixture
 def begun(begin: Callable[[str], Popen[bytes]]) -> Popen[bytes]:
     """An evaluation in a process of its own, which is in the middle of the third of four trials."""
-    return begin("second slow table")
+    process = begin("second slow table")
+    # What the tool gave is written while the model is asked again: killed before that, it is unknown what it did.
+    until(has_tool_result, process)
+    return process
+
+
+def has_tool_result() -> bool:
+    with closing(sqlite3.connect("r.db")) as db:
+        (count,) = db.execute(
+            "SELECT count(*) FROM journal WHERE thread LIKE '%/c.1' AND node = 'think' AND last > 1"
+        ).fetchone()
+    return bool(count)
 
 
 def go_on(locus: Locus) -> dict[str, Any]:
