@@ -12,7 +12,7 @@ import pytest
 from locus import Agent, tool
 from locus.core.journal import Body, Outcome
 from locus.journal import Appended, Claim, MemoryStore, Offer
-from locus_plugin_workflow import Worker, Workflow, WorkflowDef, cancel, show, start
+from locus_plugin_workflow import Worker, Workflow, WorkflowDef, cancel, iteration, show, start
 from locus_testkit import ScriptedModel, call, is_crash
 from locus_testkit.contracts import WorkerProcess
 
@@ -273,3 +273,17 @@ async def test_agent_ends_the_same_wherever_its_worker_dies(stay: float) -> None
             deaths += process.crashes
         at += 1
     assert at > 10
+
+
+async def test_iterations_of_a_handler_go_through_the_queue_and_those_of_an_agent_need_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(iteration, "STAY", LONG)
+    store, did = Counting(), list[int]()
+
+    await Worker(store).run_workflow(loop(count, 10), run_id="h")
+    run = await Worker(store).run_workflow(loop(agent(store, did), 9), "x", run_id="a")
+
+    assert run.status == "completed"
+    assert store.did["take", "h/s"] == 10
+    assert store.did["take", "a/s"] == 1

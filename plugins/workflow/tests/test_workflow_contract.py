@@ -28,11 +28,11 @@ class TestInMemory(WorkflowContract):
         yield MemoryStore()
 
 
-class TestInMemoryThroughTheQueue(TestInMemory):
-    """No worker stays with a step: each iteration is an offer, a claim and a release."""
+class TestInMemoryWithWorkersThatStay(TestInMemory):
+    """No iteration goes through the queue that need not: a worker stays with each step."""
 
     def make_worker(self, store: Any, **options: Any) -> Any:
-        return super().make_worker(store, **{"stay": 0, **options})
+        return super().make_worker(store, **{"stay": 0.5, **options})
 
 
 @pytest.mark.proof
@@ -45,9 +45,9 @@ class TestInSqlite(WorkflowContract):
 
 
 @pytest.mark.proof
-class TestInSqliteThroughTheQueue(TestInSqlite):
+class TestInSqliteWithWorkersThatStay(TestInSqlite):
     def make_worker(self, store: Any, **options: Any) -> Any:
-        return super().make_worker(store, **{"stay": 0, **options})
+        return super().make_worker(store, **{"stay": 0.5, **options})
 
 
 # -- what is broken is found ------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class TestInSqliteThroughTheQueue(TestInSqlite):
 Patch: TypeAlias = pytest.MonkeyPatch
 
 
-class Impatient(TestInMemoryThroughTheQueue):
+class Impatient(TestInMemory):
     __test__ = False
     patience = 1.5
     store: Callable[[], QueueStore] = MemoryStore

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from locus import Agent, AgentResult, Run
 from locus.core import encode_data, freeze
@@ -23,7 +23,7 @@ from locus_plugin_workflow.context import TaskContext
 from locus_plugin_workflow.sleeping import Suspended
 from locus_plugin_workflow.verdicts import Verdict
 
-__all__ = ["agent_thread", "handler_of"]
+__all__ = ["AgentStep", "agent_thread", "handler_of"]
 
 #: The stop reason of a run that makes room for others.
 YIELDED = "Yielded"
@@ -56,14 +56,21 @@ def handler_of(handler: Any) -> Callable[[Any], Any]:
             "build it with checkpointer=, best the store of the workflow"
         )
 
-    async def run(ctx: TaskContext) -> Verdict:
-        return await _run(agent, ctx)
+    return AgentStep(agent)
 
-    return run
+
+@frozen
+class AgentStep:
+    """The handler that runs an agent."""
+
+    agent: Agent[Any, Any]
+
+    async def __call__(self, ctx: TaskContext) -> Verdict:
+        """Run the agent to its end, or for one iteration, or go on with it."""
+        return await _run(self.agent, ctx)
 
 
 async def _run(agent: Agent[Any, Any], ctx: TaskContext) -> Verdict:
-    """Run the agent to its end, or for one iteration, or go on with it."""
     config = ctx.definition.config
     bound: TerminationCondition | None = None
     if config is not None:

@@ -26,6 +26,7 @@ from attrs import frozen
 from locus.core.errors import Fenced, JournalError, NotSerialisable, StoreError
 from locus.core.journal import Cancelled, Submitted
 from locus.journal import Effects
+from locus_plugin_workflow.agents import AgentStep
 from locus_plugin_workflow.context import SyncTaskContext, TaskContext
 from locus_plugin_workflow.errors import NoVerdict
 from locus_plugin_workflow.events import Observers, StepEvent, StepEventKind
@@ -61,7 +62,7 @@ class Iteration:
         reopen_run: has the run of a step go on that is begun again.
         max_attempts: after so many workers that died in one attempt the step fails.
         short_sleep: seconds up to which a sleep of a handler keeps the worker.
-        stay: seconds for which the worker stays with a step.
+        stay: seconds for which the worker stays with a step; None: with an agent for `STAY`, with no other.
         is_leaving: whether the worker takes no more.
         luck: gives a number from 0 to 1 for the jitter of a retry.
     """
@@ -74,7 +75,7 @@ class Iteration:
     reopen_run: Callable[[str], Awaitable[None]]
     max_attempts: int = 5
     short_sleep: float = SHORT_SLEEP
-    stay: float = STAY
+    stay: float | None = None
     is_leaving: Callable[[], bool] = _stays
     luck: Callable[[], float] = random.random
 
@@ -96,7 +97,7 @@ class Iteration:
         journal = await StepJournal.open(self.store, thread_id, self.worker, self.effects)
         record = journal.record
         assert isinstance(record, StepRecord)
-        stay = Stay(self.stay, self.is_leaving)
+        stay = Stay(STAY if self.stay is None else self.stay, self.is_leaving)
         watch = getattr(journal.host.claim, "watch", None)
         try:
             if watch is not None:
@@ -170,6 +171,7 @@ class Iteration:
     async def _iterate(self, journal: StepJournal, record: StepRecord, stay: Stay, *, was_lost: bool) -> bool:
         """Run the attempt that has begun; whether the next iteration has begun as well."""
         step, state = record.definition, journal.state
+        handler = self.find(step.handler)
         payload = TaskPayload(
             run_id=record.run_id,
             step=step.name,
@@ -180,7 +182,7 @@ class Iteration:
             redelivered=was_lost,
         )
         await self._tell(record, state, "step.started")
-        verdict, reason = await self._handle(journal, record, payload, stay)
+        verdict, reason = await self._handle(handler, journal, record, payload, stay)
         if isinstance(verdict, Suspended):
             bound, _ = deadline(state, step)
             await journal.suspend(verdict.until if bound is None else min(verdict.until, bound))
@@ -190,7 +192,9 @@ class Iteration:
             await self._move(journal, record, over_time(state, step))
             return False
         end = settle(state, step, verdict, now, reason=reason, luck=self.luck())
-        goes_on = isinstance(verdict, Continue) and not end.is_final and end.not_before is None and not stay.is_over
+        may_stay = self.stay is not None or isinstance(handler, AgentStep)
+        is_due = isinstance(verdict, Continue) and not end.is_final and end.not_before is None
+        goes_on = is_due and may_stay and not stay.is_over
         try:
             await self._move(journal, record, end, verdict, goes_on=goes_on)
         except NotSerialisable as e:
@@ -200,11 +204,10 @@ class Iteration:
         return goes_on
 
     async def _handle(
-        self, journal: StepJournal, record: StepRecord, payload: TaskPayload, stay: Stay
+        self, handler: Any, journal: StepJournal, record: StepRecord, payload: TaskPayload, stay: Stay
     ) -> tuple[Verdict | Suspended | None, Reason]:
         """Call the handler within its time; None where the time of the whole loop was up before it returned."""
         step, said = record.definition, list[Verdict | Suspended]()
-        handler = self.find(step.handler)
         emitted: list[Any] = []
         kind = TaskContext if is_async(handler) else SyncTaskContext
         ctx = kind(payload, journal, emitted.append, stay, self.short_sleep)

@@ -17,7 +17,7 @@ from attrs import define, field
 
 __all__ = ["STAY", "Stay", "Waiting"]
 
-#: Seconds for which a worker stays with a step, unless it has another number.
+#: Seconds for which a worker stays with a step that is an agent, unless it has another number.
 STAY = 0.5
 
 

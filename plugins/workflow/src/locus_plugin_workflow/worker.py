@@ -30,7 +30,6 @@ from locus_plugin_workflow.records import read_run
 from locus_plugin_workflow.registry import HandlerTable
 from locus_plugin_workflow.runs import RUNS, Runs, queue_of
 from locus_plugin_workflow.sleeping import SHORT_SLEEP
-from locus_plugin_workflow.staying import STAY
 
 if TYPE_CHECKING:
     from locus.core.events import Event
@@ -63,7 +62,8 @@ class Worker(HandlerTable):
         max_attempts: after so many workers that died in one attempt the step fails.
         short_sleep: seconds up to which ``ctx.sleep`` keeps its slot; a longer one gives the step back meanwhile.
         stay: seconds for which it goes on with a step, iteration after iteration, before the step goes through its
-            queue again; 0: each iteration goes through the queue.
+            queue again; 0: each iteration goes through the queue. None = half a second with a step that is an agent,
+            and 0 with all others.
         stuck_after: seconds after which an event loop that does not turn is stuck: then no lease is renewed, and
             others get its steps. None = 10 lease times.
         on_notice: is called with each `DispatchNotice`, in the event loop; with ``"stuck"`` in another thread.
@@ -85,7 +85,7 @@ class Worker(HandlerTable):
         clock: Clock | None = None,
         max_attempts: int = 5,
         short_sleep: Duration = SHORT_SLEEP,
-        stay: Duration = STAY,
+        stay: Duration | None = None,
         stuck_after: float | None = None,
         on_notice: Callable[[DispatchNotice], object] | None = None,
         on_event: Callable[[Event], None] | None = None,
@@ -114,7 +114,7 @@ class Worker(HandlerTable):
             reopen_run=self._runs.reopen,
             max_attempts=max_attempts,
             short_sleep=seconds_of("short_sleep", short_sleep),
-            stay=seconds_of("stay", stay),
+            stay=None if stay is None else seconds_of("stay", stay),
             is_leaving=self._leaving.is_set,
         )
         for each in (workflows,) if isinstance(workflows, WorkflowDef) else workflows:
