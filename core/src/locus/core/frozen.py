@@ -201,6 +201,7 @@ def _written_init(cls: Any) -> Any:
     if fields is None:
         return None
     known: dict[str, Any] = {"_bound": object.__setattr__.__get__, "_NOTHING": _NOTHING}
+    known |= {"_FrozenDict": FrozenDict, "_VALUES": VALUES}
     values: dict[str, str] = {}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     annotations: dict[str, Any] = {"return": None}
@@ -211,7 +212,11 @@ def _written_init(cls: Any) -> Any:
         if factory is not None:
             value = f"_make_{name}() if {alias} is _NOTHING else {alias}" if is_taken else f"_make_{name}()"
         if converter is not None:
-            value = f"_convert_{name}({value})"
+            converted = f"_convert_{name}({value})"
+            if converter is freeze and is_taken and factory is None:  # mostly frozen already, and a call costs more
+                value = f"{alias} if {_IS_FROZEN.format(alias)} else {converted}"
+            else:
+                value = converted
             if is_taken and cls in _MAKERS and default is not _NOTHING:
                 known[f"_converted_{name}"] = converter(default)
                 value = f"_converted_{name} if {alias} is _default_{name} else {value}"
@@ -333,6 +338,9 @@ EMPTY._is_deep = True
 
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
 
+#: What is true of most values that `freeze` returns as they are, as an expression for an ``__init__`` that is written.
+_IS_FROZEN = "type({0}) in _VALUES or (type({0}) is _FrozenDict and getattr({0}, '_is_deep', False))"
+
 #: Classes with a form of their own (`register_value`), which `freeze` leaves as they are.
 VALUES: set[type] = set()
 
@@ -343,21 +351,23 @@ def freeze(value: Any) -> Any:
     Anything else is returned as it is: it is either immutable already or not ours to copy.
     """
     kind = type(value)
-    if kind in _ATOMS or kind in VALUES:
+    if kind in _ATOMS:
         return value
-    if kind is FrozenDict and getattr(value, "_is_deep", False):
-        return value
-    if kind is tuple:
-        return value if _ATOMS.issuperset(map(type, value)) else tuple(map(freeze, value))
-    if kind is list:  # before the look for a mapping, which costs more than all of this
-        return tuple(value if _ATOMS.issuperset(map(type, value)) else map(freeze, value))
-    if kind is FrozenDict or kind is dict or isinstance(value, Mapping):
+    if kind is dict or (kind is FrozenDict and not getattr(value, "_is_deep", False)):
         # A `FrozenDict` may have been made by hand around a list.
         if not _ATOMS.issuperset(map(type, value.values())):
             value = {k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()}
         made = FrozenDict(value)
         made._is_deep = True
         return made
+    if kind is FrozenDict or kind in VALUES:
+        return value
+    if kind is tuple:
+        return value if _ATOMS.issuperset(map(type, value)) else tuple(map(freeze, value))
+    if kind is list:  # before the look for a mapping, which costs more than all of this
+        return tuple(value if _ATOMS.issuperset(map(type, value)) else map(freeze, value))
+    if isinstance(value, Mapping):
+        return freeze(dict(value))
     if isinstance(value, list):
         return tuple(map(freeze, value))
     if kind is set:

@@ -38,7 +38,8 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
     """
     before, final = state, None
     for attempt in range(MAX_THINK_RETRIES + 1):
-        before = run.with_charges(before)  # with what hooks have spent since
+        if run.uncharged is not None:  # what hooks have spent since
+            before = run.with_charges(before)
         state, messages = before, before.messages
         if given is not None:
             message, usage, replayed, stop = given, Usage(), False, "stop"
@@ -137,7 +138,6 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
         for i, call in enumerate(calls)
     ]
     state = state.with_results(messages, [o.execution for o in done])
-    state = run.with_charges(state)
     return remember_for_thread(state, done, run.registry) if run.registry.remembers else state
 
 

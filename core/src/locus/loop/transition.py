@@ -76,7 +76,9 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
         if not is_failure(e):  # nothing else that a plugin's node raises may leave the loop
             raise
         new = _fail_node(run, node, state, e)
-    run.state = new = run.with_charges(new)
+    if run.uncharged is not None:
+        new = run.with_charges(new)
+    run.state = new
     if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.stop_reason)), None

@@ -104,8 +104,8 @@ class Parameters:
             form = plain_form(values)
         else:
             form = {name: json_form(getattr(values, name), arguments.get(name, MISSING)) for name in self.single}
-        for name in self.hidden:
-            if name not in arguments:
+        if self.hidden:
+            for name in self.hidden.difference(arguments):
                 del form[name]
         return form
 

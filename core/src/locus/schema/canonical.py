@@ -40,7 +40,13 @@ def exact_key(name: str, arguments: Any) -> str:
     That is enough, and quicker, where each number has one type: under annotations that say which, or to find out
     whether data was changed.
     """
-    return _hash(_begin(name) + _exact(arguments))
+    try:
+        data = _encode(arguments)
+        if _FLOAT in data and _NEGATIVE_ZERO in data:
+            data = _encode(_with_floats(arguments, _positive))
+    except Exception:  # noqa: BLE001  as in `canonical`
+        data = _tokens(arguments)
+    return _hash(_begin(name) + data)
 
 
 @lru_cache(maxsize=256)
@@ -75,14 +81,6 @@ def canonical(value: Any) -> bytes:
         # The mark may be a part of something else: then there is nothing to change, and the bytes are the same.
         return data if _FLOAT not in data else _encode(_with_floats(value, _whole))
     except Exception:  # noqa: BLE001  lone surrogates, huge integers, keys that are not strings, great depth
-        return _tokens(value)
-
-
-def _exact(value: Any) -> bytes:
-    try:
-        data = _encode(value)
-        return data if _FLOAT not in data or _NEGATIVE_ZERO not in data else _encode(_with_floats(value, _positive))
-    except Exception:  # noqa: BLE001  as above
         return _tokens(value)
 
 

@@ -300,7 +300,7 @@ class Tool(Generic[P, R]):
     def _make_bound(self, values: Any, given: Mapping[str, Any]) -> Bound:
         parameters = self.parameters
         if parameters.exact:
-            return Bound(self, canonical.exact_key(self.name, values), values, given, None)
+            return Bound(self, canonical.exact_key(self.spec.name, values), values, given, None)
         data = freeze(parameters.form(values, given))
         return Bound(self, canonical.call_key(self.name, data), values, given, data)
 
