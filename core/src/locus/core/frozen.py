@@ -201,7 +201,7 @@ def _written_init(cls: Any) -> Any:
     if fields is None:
         return None
     known: dict[str, Any] = {"_bound": object.__setattr__.__get__, "_NOTHING": _NOTHING}
-    known |= {"_FrozenDict": FrozenDict, "_VALUES": VALUES}
+    known |= {"_Dict": FrozenDict, "_VALUES": VALUES}
     values: dict[str, str] = {}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     annotations: dict[str, Any] = {"return": None}
@@ -212,11 +212,9 @@ def _written_init(cls: Any) -> Any:
         if factory is not None:
             value = f"_make_{name}() if {alias} is _NOTHING else {alias}" if is_taken else f"_make_{name}()"
         if converter is not None:
-            converted = f"_convert_{name}({value})"
+            value = f"_convert_{name}({value})"
             if converter is freeze and is_taken and factory is None:  # mostly frozen already, and a call costs more
-                value = f"{alias} if {_IS_FROZEN.format(alias)} else {converted}"
-            else:
-                value = converted
+                value = f"{alias} if {_IS_FROZEN.format(alias)} else {value}"
             if is_taken and cls in _MAKERS and default is not _NOTHING:
                 known[f"_converted_{name}"] = converter(default)
                 value = f"_converted_{name} if {alias} is _default_{name} else {value}"
@@ -339,7 +337,7 @@ EMPTY._is_deep = True
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
 
 #: What is true of most values that `freeze` returns as they are, as an expression for an ``__init__`` that is written.
-_IS_FROZEN = "type({0}) in _VALUES or (type({0}) is _FrozenDict and getattr({0}, '_is_deep', False))"
+_IS_FROZEN = "type({0}) in _VALUES or (type({0}) is _Dict and getattr({0}, '_is_deep', False))"
 
 #: Classes with a form of their own (`register_value`), which `freeze` leaves as they are.
 VALUES: set[type] = set()

@@ -104,9 +104,8 @@ class Parameters:
             form = plain_form(values)
         else:
             form = {name: json_form(getattr(values, name), arguments.get(name, MISSING)) for name in self.single}
-        if self.hidden:
-            for name in self.hidden.difference(arguments):
-                del form[name]
+        for name in self.hidden.difference(arguments) if self.hidden else ():
+            del form[name]
         return form
 
 

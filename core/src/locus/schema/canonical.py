@@ -43,7 +43,7 @@ def exact_key(name: str, arguments: Any) -> str:
     try:
         data = _encode(arguments)
         if _FLOAT in data and _NEGATIVE_ZERO in data:
-            data = _encode(_with_floats(arguments, _positive))
+            data = _encode(_with_floats(arguments, lambda n: n or 0.0))
     except Exception:  # noqa: BLE001  as in `canonical`
         data = _tokens(arguments)
     return _hash(_begin(name) + data)
@@ -79,17 +79,9 @@ def canonical(value: Any) -> bytes:
     try:
         data = _encode(value)
         # The mark may be a part of something else: then there is nothing to change, and the bytes are the same.
-        return data if _FLOAT not in data else _encode(_with_floats(value, _whole))
+        return data if _FLOAT not in data else _encode(_with_floats(value, lambda n: int(n) if n.is_integer() else n))
     except Exception:  # noqa: BLE001  lone surrogates, huge integers, keys that are not strings, great depth
         return _tokens(value)
-
-
-def _whole(number: float) -> float:
-    return int(number) if number.is_integer() else number
-
-
-def _positive(number: float) -> float:
-    return number or 0.0
 
 
 def _with_floats(value: Any, change: Callable[[float], float]) -> Any:
