@@ -7,9 +7,6 @@ from bisect import bisect_right
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING
-from uuid import uuid4
-
-from attrs import evolve
 
 from locus.core.errors import JournalDamaged, ThreadBusy
 from locus.journal import Claim
@@ -18,7 +15,7 @@ from locus_plugin_nats.errors import NatsProblem
 from locus_plugin_nats.folds import KeptFold
 from locus_plugin_nats.headers import Head, Tip, from_micros, micros
 from locus_plugin_nats.session import Held, Unresolved
-from locus_plugin_nats.subjects import key_of
+from locus_plugin_nats.subjects import key_of, new_token
 
 if TYPE_CHECKING:
     from locus.core.journal import Entry
@@ -68,15 +65,14 @@ async def claim(session: Session, thread_id: str, worker: str, token: str) -> Cl
         # Before the claim can be seen.
         await session.lease.hold()
         now = datetime.now(UTC)
-        head = evolve(
-            free_head(thread_id, tip, now),
+        head = free_head(thread_id, tip, now).change(
             token=token,
             worker=session.lease.worker,
             holder=worker,
             host=session.host,
             pid=session.pid,
             since=micros(now),
-            write=uuid4().hex,
+            write=new_token(),
         )
         try:
             seq = await session.commit(key, "c", 0 if tip is None else tip.seq, head)

@@ -6,8 +6,6 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
-
 from locus.core.errors import JournalDamaged
 from locus.core.journal import BLANK, START, Body, Entry, Transition, delta, entry_from_json, fold
 from locus.journal import Appended, Snapshot
@@ -87,8 +85,8 @@ async def describe(session: Session, key: str, head: Head, known: About) -> Head
     form = about_to_form(known)
     text = to_bytes(form)
     if len(text) <= _ABOUT:
-        return evolve(head, about=form or None, about_blob=None)
-    return evolve(head, about=None, about_blob=await store_payload(session, key, text, "a"))
+        return head.change(about=form or None, about_blob=None)
+    return head.change(about=None, about_blob=await store_payload(session, key, text, "a"))
 
 
 async def load_about(session: Session, key: str, head: Head) -> About:
@@ -101,10 +99,10 @@ async def load_about(session: Session, key: str, head: Head) -> About:
 async def pack_message(session: Session, key: str, head: Head, row: Row) -> tuple[Head, bytes]:
     """Store what does not fit a message; gives the header that names it, and the body."""
     if row.blobs:
-        head = evolve(head, blobs=await store_texts(session, key, row.blobs))
+        head = head.change(blobs=await store_texts(session, key, row.blobs))
     if len(row.body) + _ROOM <= session.wire.max_payload:
         return head, row.body
-    return evolve(head, body=await store_payload(session, key, row.body)), b""
+    return head.change(body=await store_payload(session, key, row.body)), b""
 
 
 async def snapshot(session: Session, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
-from uuid import uuid4
 
-from attrs import evolve, frozen
+from attrs import fields, frozen
 
 from locus.core.errors import JournalDamaged
 from locus.journal.listing import About, Progress
+from locus_plugin_nats.subjects import new_token
 
 __all__ = [
     "HEADER",
@@ -135,19 +136,23 @@ class Head:
         """The header of the next message, under a name of its own; it holds no entries unless the changes say so."""
         own: dict[str, Any] = {"count": 0, "parent": self.last, "blobs": None, "body": None, "shared": None}
         own |= {"queue": "", "priority": 0, "due": None}
-        return evolve(self, write=uuid4().hex, **(own | changes))
+        return self.change(write=new_token(), **(own | changes))
+
+    def change(self, **changes: Any) -> Head:
+        """The header with other values; `attrs.evolve` looks at the class each time, and each write makes several."""
+        return Head(**(dict(zip(_NAMES, _get_values(self), strict=True)) | changes))
 
     def encode(self) -> str:
         """One line of ASCII."""
-        found: dict[str, Any] = {"v": _FORMAT}
-        for name, default in _DEFAULTS:
-            value = getattr(self, name)
-            if value != default:
-                found[name] = value
-        return json.dumps(found, separators=(",", ":"))
+        given = zip(_NAMES, _get_values(self), _DEFAULTS, strict=True)
+        found: dict[str, Any] = {"v": _FORMAT} | {name: value for name, value, default in given if value != default}
+        return _encode(found)
 
 
-_DEFAULTS = tuple((each.name, each.default) for each in Head.__attrs_attrs__)
+_NAMES = tuple(each.name for each in fields(Head))
+_DEFAULTS = tuple(each.default for each in fields(Head))
+_get_values = attrgetter(*_NAMES)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def decode(text: str) -> Head:

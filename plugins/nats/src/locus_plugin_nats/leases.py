@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import time
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
+from locus_plugin_nats.subjects import new_token
 from locus_plugin_nats.wire import ApiError, ConnectionLost
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Lease:
     def __init__(self, session: Session) -> None:
         self._session = session
         #: What the store is called in `Head.worker`.
-        self.worker = uuid4().hex
+        self.worker = new_token()
         self._renewed = -math.inf
         self._grace = -math.inf
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from attrs import evolve, field, frozen
 
@@ -18,7 +17,7 @@ from locus.journal import Signal
 from locus_kit.entry_json import from_bytes, to_bytes
 from locus_plugin_nats.headers import Tip
 from locus_plugin_nats.reading import read_one
-from locus_plugin_nats.subjects import key_of
+from locus_plugin_nats.subjects import key_of, new_token
 from locus_plugin_nats.wire import ApiError, ConnectionLost
 
 if TYPE_CHECKING:
@@ -73,11 +72,11 @@ class Place:
     gone: int = 0
     signals: tuple[Signal, ...] = ()
     sent: tuple[str, ...] = ()
-    write: str = field(factory=lambda: uuid4().hex)
+    write: str = field(factory=new_token)
 
     def change(self, **changes: Any) -> Place:
         """The place after a change."""
-        return evolve(self, write=uuid4().hex, **changes)
+        return evolve(self, write=new_token(), **changes)
 
     def encode(self) -> bytes:
         """Its JSON form, without its sequence."""

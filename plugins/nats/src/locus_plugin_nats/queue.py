@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from attrs import evolve
 
@@ -22,7 +21,7 @@ from locus_plugin_nats.claims import busy_error, free_head
 from locus_plugin_nats.entries import describe, pack_message
 from locus_plugin_nats.headers import Tip, from_micros, micros
 from locus_plugin_nats.places import Place, change_place, current_place, read_place, write_place
-from locus_plugin_nats.subjects import key_of
+from locus_plugin_nats.subjects import key_of, new_token
 
 if TYPE_CHECKING:
     from locus.core.journal import Body
@@ -94,7 +93,7 @@ async def submit(
         head = free_head(thread_id, tip, datetime.now(UTC)).next(
             n=len(bodies),
             count=len(bodies),
-            token=uuid4().hex,
+            token=new_token(),
             worker="",
             holder="",
             status=there.status,
@@ -169,7 +168,7 @@ async def _offer(session: Session, place: Place) -> Place | None:
     index = session.index
     wanted = place.change(
         due=index.now() + round(session.settings.lease * 1e6),
-        offer=uuid4().hex,
+        offer=new_token(),
         delivered=place.delivered + 1,
         is_signalled=False,
     )

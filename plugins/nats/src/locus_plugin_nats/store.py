@@ -20,7 +20,6 @@ import weakref
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
-from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
@@ -36,7 +35,7 @@ from locus_plugin_nats.errors import StoreClosed
 from locus_plugin_nats.queue import NatsOffer
 from locus_plugin_nats.session import Session
 from locus_plugin_nats.settings import NatsSettings
-from locus_plugin_nats.subjects import key_of
+from locus_plugin_nats.subjects import key_of, new_token
 from locus_plugin_nats.worker import Operation, Worker
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class NatsStore:
             ThreadBusy: a live worker holds it.
             NatsProblem: the server cannot be used.
         """
-        token = uuid4().hex
+        token = new_token()
         try:
             return await self._in_order(thread_id, lambda s: claims.claim(s, thread_id, worker, token), is_write=True)
         except Exception:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
 
-__all__ = ["Names", "key_of"]
+__all__ = ["Names", "key_of", "new_token"]
 
 
 @lru_cache(1024)
@@ -22,6 +23,11 @@ def key_of(thread_id: str) -> str:
     """What a thread is called in subjects: 24 letters and digits."""
     digest = hashlib.blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=15).digest()
     return base64.b32encode(digest).decode().lower()
+
+
+def new_token() -> str:
+    """A name that nothing else has: 32 hex digits."""
+    return os.urandom(16).hex()
 
 
 @frozen

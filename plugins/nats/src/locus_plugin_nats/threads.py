@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
-
-from attrs import evolve
 
 from locus.core.errors import JournalError, NothingToResume
 from locus.journal import ThreadInfo
@@ -18,7 +15,7 @@ from locus_plugin_nats.entries import describe, load_about, pack_message, read_e
 from locus_plugin_nats.headers import Head, Tip, from_micros, micros
 from locus_plugin_nats.places import end_place, read_place
 from locus_plugin_nats.reading import scan
-from locus_plugin_nats.subjects import key_of
+from locus_plugin_nats.subjects import key_of, new_token
 from locus_plugin_nats.wire import ApiError
 
 if TYPE_CHECKING:
@@ -120,8 +117,8 @@ async def fork(
                 )
             head = _fork_head(source.head, entries[:at], into, bodies)
             if taken is not None:
-                head = evolve(head, base=taken.seq)
-            head = evolve(head, shared=await store_shared(session, key, entries[:at]))
+                head = head.change(base=taken.seq)
+            head = head.change(shared=await store_shared(session, key, entries[:at]))
             known = about([*(entry.body for entry in entries[:at]), *bodies])
             head, body = await describe(session, key, head, known), b""
             if bodies:
@@ -138,8 +135,8 @@ def _fork_head(source: Head, entries: Sequence[Entry], into: str, bodies: Sequen
         id=into,
         n=n,
         count=n,
-        token=uuid4().hex if bodies else entries[-1].writer,
-        write=uuid4().hex,
+        token=new_token() if bodies else entries[-1].writer,
+        write=new_token(),
         status=here.status,
         node=here.node,
         created=micros(datetime.now().astimezone()),
@@ -177,8 +174,8 @@ async def delete(session: Session, thread_id: str, head: int | None) -> bool:
         last = int(blobs["state"]["last_seq"])
         gone = Head(
             id=thread_id,
-            token=uuid4().hex,
-            write=uuid4().hex,
+            token=new_token(),
+            write=new_token(),
             purge=last,
             is_queued=await _has_place(session, key, tip),
         )

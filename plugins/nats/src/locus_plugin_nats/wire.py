@@ -20,6 +20,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from locus_kit.entry_json import from_bytes
 from locus_plugin_nats.address import Address
 from locus_plugin_nats.errors import NatsRefused, NatsUnreachable, StreamFull
 from locus_plugin_nats.settings import NatsSettings
@@ -390,7 +391,7 @@ def _parse(message: Msg) -> dict[str, Any]:
     """
     if message.headers and message.headers.get("Status") == "503":
         raise ApiError(10008, "JetStream does not answer")
-    found: dict[str, Any] = json.loads(message.data)
+    found: dict[str, Any] = from_bytes(message.data)
     error = found.get("error")
     if error is not None:
         raise ApiError(int(error.get("err_code", 0)), str(error.get("description", error.get("code", ""))))
