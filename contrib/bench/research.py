@@ -142,6 +142,8 @@ def make_workflow(model: Any, address: str, *, results: int = RESULTS, checkpoin
         tools=make_web_tools(web),
         system_prompt=SYSTEM,
         grounding_model=RulesFirst(model),  # a small model confirms what the rules refute
+        reflexion=False,  # of a page that has the answer it says that the work is stuck
+        causal_inference=False,  # a question about one fact has no causes
         checkpointer=checkpointer,
     )
 

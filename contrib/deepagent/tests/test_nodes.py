@@ -296,6 +296,37 @@ async def test_of_an_answer_that_was_cut_off_the_whole_claims_count() -> None:
     assert made[KEY_SUMMARY] == "Gallium is a metal [1]."
 
 
+FOUND = ["1. Gallium: a soft metal ...\n2. Francium: Discovered in the year 1939", "Gallium was discovered in 1875."]
+
+
+async def test_a_claim_that_does_not_follow_from_what_it_cites_cites_what_it_follows_from() -> None:
+    claims = [
+        {"text": "Gallium was discovered in 1875.", "evidence": [1]},
+        {"text": "Gallium was discovered in 1875.", "evidence": []},
+        {"text": "Gallium was discovered in 1939.", "evidence": [1]},
+        {"text": "Gallium was discovered in 1875.", "evidence": [1, 2]},
+    ]
+    model = ScriptedModel(json.dumps({"claims": claims}))
+
+    made = await make_summarize_node(model)({KEY_EVIDENCE: [*FOUND, "[conclusion] Gallium was discovered in 1939."]})
+
+    assert [claim["evidence"] for claim in made[KEY_CLAIMS]] == [[2], [2], [1], [1, 2]]
+    assert made[KEY_SUMMARY].startswith("Gallium was discovered in 1875 [2]. Gallium")
+
+
+async def test_plain_words_keep_the_citations_that_a_model_wrote() -> None:
+    text = "It is known since when:\nGallium was discovered in 1875 [1]."
+    made = await make_summarize_node(ScriptedModel(text))({KEY_EVIDENCE: FOUND})
+    assert made[KEY_SUMMARY] == text
+    assert made[KEY_CLAIMS][-1] == {"text": "Gallium was discovered in 1875.", "evidence": [1]}
+
+
+async def test_a_rewrite_cites_what_its_claims_follow_from() -> None:
+    model = ScriptedModel(json.dumps({"claims": [{"text": "Gallium was discovered in 1875.", "evidence": [1]}]}))
+    made = await make_regenerate_summary_node(model)({KEY_EVIDENCE: FOUND, KEY_SUMMARY: "It is old."})
+    assert made[KEY_SUMMARY] == "Gallium was discovered in 1875 [2]."
+
+
 async def test_an_answer_without_words_is_an_empty_summary() -> None:
     for answer in ("", "  ", '{"claims": []}'):
         made = await make_summarize_node(ScriptedModel(answer))({KEY_EVIDENCE: EVIDENCE})

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from locus.core import encode_data, freeze, thaw
 from locus.core.errors import NotSerialisable
@@ -68,6 +68,15 @@ class Draft:
     text: str = ""
     claims: tuple[Claim, ...] = ()
     output: Any = None
+
+    def with_claims(self, claims: tuple[Claim, ...]) -> Draft:
+        """The draft with other citations; as it is where its text is not made of its claims, but of a model's words."""
+        is_made = self.text == _join_claims(self.claims)
+        return evolve(self, claims=claims, text=_join_claims(claims)) if is_made else self
+
+
+def _join_claims(claims: Iterable[Claim]) -> str:
+    return " ".join(map(str, claims))
 
 
 def without_citations(text: str) -> str:
@@ -191,7 +200,7 @@ class SummaryForm:
         claims = read_given_claims(data["claims"], count) if "claims" in data else _salvage(text, count)
         if claims is None:
             return Draft(text, read_claims(text, count), self._read_output(data))
-        return Draft(" ".join(map(str, claims)), claims, self._read_output(data.get("output", data)))
+        return Draft(_join_claims(claims), claims, self._read_output(data.get("output", data)))
 
     @staticmethod
     def _find_object(text: str) -> Mapping[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+import anyio.to_thread
 from attrs import frozen
 
 from locus.models import get_model
 from locus_deepagent.research.asking import ask, make_request
+from locus_deepagent.research.citing import correct_citations
 from locus_deepagent.research.evidence import show
 from locus_deepagent.research.keys import (
     KEY_CAUSAL_HYPOTHESIS,
@@ -105,7 +108,7 @@ class _Summarize:
         draft = self.form.read(response.message.text, len(evidence))
         has_output = draft.output is not None
         await emit(EV_RESEARCH_SUMMARIZE_COMPLETED, summary_length=len(draft.text), has_structured_output=has_output)
-        return _update(draft)
+        return await _update(draft, evidence)
 
 
 @frozen
@@ -129,10 +132,12 @@ class _Regenerate:
         draft = self.form.read(response.message.text, len(evidence))
         count = read_count(values, KEY_REGENERATION_COUNT) + 1
         await emit(EV_RESEARCH_REGENERATE_COMPLETED, regeneration=count)
-        return {**(_update(draft) if draft.text else {}), KEY_REGENERATION_COUNT: count}
+        return {**(await _update(draft, evidence) if draft.text else {}), KEY_REGENERATION_COUNT: count}
 
 
-def _update(draft: Draft) -> dict[str, Any]:
+async def _update(draft: Draft, evidence: Sequence[str]) -> dict[str, Any]:
+    # Much evidence and many claims take seconds: not on the event loop.
+    draft = draft.with_claims(await anyio.to_thread.run_sync(correct_citations, draft.claims, evidence))
     update: dict[str, Any] = {KEY_SUMMARY: draft.text, KEY_CLAIMS: [claim.to_data() for claim in draft.claims]}
     if draft.output is not None:
         update[KEY_STRUCTURED_OUTPUT] = draft.output
