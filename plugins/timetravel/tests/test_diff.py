@@ -43,6 +43,22 @@ async def test_two_runs_that_did_the_same_are_the_same() -> None:
     assert found.usage_a == found.usage_b == Usage(prompt_tokens=30, completion_tokens=15)
 
 
+async def test_the_order_of_arguments_makes_no_difference_and_the_end_of_a_long_one_does() -> None:
+    store, long = MemoryStore(), "x" * 100
+    await ran(store, "a", call("add", a=1, b=2), "done")
+    await ran(store, "b", call("add", b=2, a=1), "done")
+    await ran(store, "c", call("add", a=f"{long}c"), "done")
+    await ran(store, "d", call("add", a=f"{long}d"), "done")
+
+    agent = made(store)
+
+    assert (await timetravel.diff_threads(agent, "a", "b")).same
+    found = (await timetravel.diff_threads(agent, "c", "d")).first
+    assert found is not None
+    assert found.a is not None
+    assert found.a.node == "think"
+
+
 async def test_the_first_difference_is_marked() -> None:
     store = MemoryStore()
     await ran(store, "a", *SCRIPT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile, zip_longest
+from itertools import starmap, takewhile, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -18,6 +18,7 @@ from locus.core.errors import InputError
 from locus.core.journal import END, FORK
 from locus.core.messages import Message, Role, Usage
 from locus.journal import History
+from locus.schema import call_key
 from locus_plugin_timetravel.histories import Source, history
 from locus_plugin_timetravel.text import call_text, describe_usage, one_line, outcome_text, table
 
@@ -38,8 +39,9 @@ class Act:
         node: the node.
         next_node: the node that followed; ``""`` where only a final state is known.
         said: the texts that it added to the conversation.
-        asked: the calls that the model asked for, as text.
-        calls: the calls that were run, with what they came to.
+        asked: the calls that the model asked for, as text, which is short; `keys` is what is compared.
+        calls: the calls that were run, with what they came to; as `asked`.
+        keys: of both, whole: equal arguments have the same key in whatever order they are.
         why: the reason, where the run ended here.
         n: the number of the transition on its thread, or None.
         usage: what it spent; not compared, for providers count as they like.
@@ -48,8 +50,9 @@ class Act:
     node: str
     next_node: str = ""
     said: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    calls: tuple[tuple[str, str], ...] = ()
+    asked: tuple[str, ...] = field(default=(), eq=False)
+    calls: tuple[tuple[str, str], ...] = field(default=(), eq=False)
+    keys: tuple[Any, ...] = field(default=(), repr=False)
     why: str = ""
     n: int | None = field(default=None, eq=False)
     usage: Usage = field(default=Usage(), eq=False)
@@ -180,26 +183,30 @@ def _acts(past: History) -> list[Act]:
 
 
 def _act(entry: HistoryEntry) -> Act:
-    said, asked = _texts_and_calls(entry.messages)
+    said, asked, keys = _texts_and_calls(entry.messages)
+    calls, came = _calls(entry.calls)
     return Act(
         node=entry.node,
         next_node=entry.next_node,
         said=said,
         asked=asked,
-        calls=_calls(entry.calls),
+        calls=calls,
+        keys=(*keys, *came),
         why=entry.why if entry.next_node == END else "",
         n=entry.n,
         usage=entry.usage,
     )
 
 
-def _texts_and_calls(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _texts_and_calls(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...]]:
     said = tuple(m.text for m in messages if m.role is not Role.TOOL and m.text)
-    return said, tuple(call_text(c.name, c.arguments) for m in messages for c in m.tool_calls)
+    calls = [(c.name, c.arguments) for m in messages for c in m.tool_calls]
+    return said, tuple(starmap(call_text, calls)), tuple(starmap(call_key, calls))
 
 
-def _calls(executions: Sequence[ToolExecution]) -> tuple[tuple[str, str], ...]:
-    return tuple((call_text(e.tool_name, e.arguments), outcome_text(e)) for e in executions)
+def _calls(executions: Sequence[ToolExecution]) -> tuple[tuple[tuple[str, str], ...], tuple[Any, ...]]:
+    shown = tuple((call_text(e.tool_name, e.arguments), outcome_text(e)) for e in executions)
+    return shown, tuple((call_key(e.tool_name, e.arguments), e.result, e.error, e.cache_hit) for e in executions)
 
 
 def _acts_of_state(state: AgentState) -> Iterator[Act]:
@@ -208,11 +215,12 @@ def _acts_of_state(state: AgentState) -> Iterator[Act]:
     # One answer an iteration; those before are of earlier runs.
     answers = answers[max(0, len(answers) - len(state.reasoning_steps)) :]
     before = answers[0] if answers else len(state.messages)
-    said, _ = _texts_and_calls([m for m in state.messages[:before] if m.role is Role.USER][-1:])
+    said, _, _ = _texts_and_calls([m for m in state.messages[:before] if m.role is Role.USER][-1:])
     yield Act(node="start", said=said)
     for index, step in zip(answers, state.reasoning_steps, strict=False):
-        said, asked = _texts_and_calls(state.messages[index : index + 1])
-        yield Act(node="think", said=said, asked=asked)
+        said, asked, keys = _texts_and_calls(state.messages[index : index + 1])
+        yield Act(node="think", said=said, asked=asked, keys=keys)
         calls = [e for e in state.tool_executions if e.iteration == step.iteration]
         if calls:
-            yield Act(node="execute", calls=_calls(calls))
+            shown, came = _calls(calls)
+            yield Act(node="execute", calls=shown, keys=came)
