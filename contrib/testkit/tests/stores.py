@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import anyio.lowlevel
 from attrs import evolve
 
-from locus.core.journal import Body
+from locus.core.journal import Body, Entry
 from locus.journal import Appended, Claim, JournalStore, MemoryStore
 from locus.journal.store import Posted, ThreadInfo, ThreadQuery
 from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
@@ -87,6 +87,12 @@ class Complete(MemoryStore):
             for thread, claim in lapsed:
                 thread.held = claim
 
+    async def read_page(self, thread_id: str, after: int, count: int) -> tuple[Entry, ...]:
+        return (await self.read(thread_id, after))[:count]
+
+    async def head(self, thread_id: str) -> int:
+        return len(await self.read(thread_id))
+
     async def renew(self, claim: Claim) -> bool:
         alive = await super().renew(claim)
         if alive:
@@ -116,7 +122,7 @@ class Opened(JournalStoreContract):
     """
 
     patience = 0.1
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True)
 
     def __init__(self, kind: Callable[[], JournalStore]) -> None:
         self.kind = kind

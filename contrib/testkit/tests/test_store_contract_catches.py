@@ -11,7 +11,7 @@ import pytest
 
 from locus.journal import JournalStore
 
-from . import broken_posts, broken_queues, broken_runs, broken_stores
+from . import broken_pages, broken_posts, broken_queues, broken_runs, broken_stores
 from .stores import LAWS, Complete, Opened, share
 
 pytestmark = pytest.mark.proof
@@ -27,7 +27,13 @@ ALONE = (
     "test_law_3_handles_exclude_each_other",
 )
 
-EVERY = {**broken_stores.BROKEN, **broken_posts.BROKEN, **broken_queues.BROKEN, **broken_runs.BROKEN}
+EVERY = {
+    **broken_stores.BROKEN,
+    **broken_pages.BROKEN,
+    **broken_posts.BROKEN,
+    **broken_queues.BROKEN,
+    **broken_runs.BROKEN,
+}
 CASES = [(kind, law) for kind, laws in EVERY.items() for law in laws]
 POSTS = {law for laws in broken_posts.BROKEN.values() for law in laws}
 CASES += [(Complete, law) for law in ALONE]

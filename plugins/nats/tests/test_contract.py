@@ -16,7 +16,7 @@ from .streams import expire_lease, set_ahead
 class TestNatsStore(JournalStoreContract):
     """Journals on a server."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True)
 
     @pytest.fixture(autouse=True)
     def streams(self, server: DevServer, prefix: str) -> None:

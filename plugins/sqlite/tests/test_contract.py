@@ -12,7 +12,7 @@ from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
 class TestSqliteStore(JournalStoreContract):
     """Journals in a file."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True)
     clock = FakeClock()
 
     def make_store(self, folder: Path) -> SqliteStore:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "append",
+    "check_entries",
     "describe",
     "load_about",
     "load_snapshot",
@@ -31,6 +32,7 @@ __all__ = [
     "read_entries",
     "snapshot",
     "store_shared",
+    "unpack_message",
 ]
 
 #: Bytes of what a thread is about that each message repeats; what is longer is a payload.
@@ -189,14 +191,21 @@ async def read_entries(
     marks: list[tuple[int, int]] = []
     for message in messages:
         if message.head.count and message.head.n > after:
-            entries += await _unpack(session, key, message)
+            entries += await unpack_message(session, key, message)
             marks.append((message.head.n, message.seq))
     entries = [entry for entry in entries if entry.n > after]
-    _check(head, entries, after)
+    check_entries(head.id, entries, after, head.n)
+    if entries and entries[-1].id != head.last:
+        raise _damage_error(head.id, head.n, "is not the newest one that was written")
     return entries, marks
 
 
-async def _unpack(session: Session, key: str, message: Tip) -> list[Entry]:
+async def unpack_message(session: Session, key: str, message: Tip) -> list[Entry]:
+    """The entries that one message holds.
+
+    Raises:
+        JournalDamaged: they are not what was written.
+    """
     head = message.head
     start = head.n - head.count
     try:
@@ -232,18 +241,21 @@ async def _unpack_shared(session: Session, key: str, head: Head) -> list[Entry]:
     return entries
 
 
-def _check(head: Head, entries: Sequence[Entry], after: int) -> None:
+def check_entries(thread_id: str, entries: Sequence[Entry], after: int, upto: int) -> None:
+    """Refuse entries that are not those after one number up to another, each behind the one before it.
+
+    Raises:
+        JournalDamaged: one of them is missing, or does not continue the one before.
+    """
     parent = entries[0].parent if entries and after else ""
     for n, entry in enumerate(entries, after + 1):
         if entry.n != n:
-            raise _damage_error(head.id, n, "is missing")
+            raise _damage_error(thread_id, n, "is missing")
         if entry.parent != parent:
-            raise _damage_error(head.id, n, "does not continue the one before")
+            raise _damage_error(thread_id, n, "does not continue the one before")
         parent = entry.id
-    if len(entries) != head.n - after:
-        raise _damage_error(head.id, after + len(entries) + 1, "is missing")
-    if entries and entries[-1].id != head.last:
-        raise _damage_error(head.id, head.n, "is not the newest one that was written")
+    if len(entries) != upto - after:
+        raise _damage_error(thread_id, after + len(entries) + 1, "is missing")
 
 
 def _damage_error(thread_id: str, n: int, what: str) -> JournalDamaged:

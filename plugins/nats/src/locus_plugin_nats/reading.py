@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from locus_plugin_nats.session import Session
 
-__all__ = ["Found", "read_one", "read_stream", "scan"]
+__all__ = ["Found", "read_one", "read_page", "read_stream", "scan"]
 
 #: Subject, sequence, headers, time as the server writes it, and body.
 Found = tuple[str, int, Mapping[str, str], str, bytes]
@@ -52,7 +52,7 @@ async def read_stream(
     """
     found: list[Found] = []
     while not _is_whole(found, count, last):
-        page, is_end = await _page(session, stream, subject, found[-1][1] + 1 if found else first)
+        page, is_end = await read_page(session, stream, subject, found[-1][1] + 1 if found else first)
         found += page
         if is_end:
             break
@@ -68,8 +68,22 @@ def _is_whole(found: list[Found], count: int, last: int) -> bool:
     return bool((last and found and found[-1][1] >= last) or (count and len(found) >= count))
 
 
-async def _page(session: Session, stream: str, subject: str, first: int) -> tuple[list[Found], bool]:
-    request = {"seq": first, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BYTES}
+async def read_page(
+    session: Session, stream: str, subject: str, first: int, *, batch: int = _BATCH
+) -> tuple[list[Found], bool]:
+    """The next messages of a stream as one replica has them, and whether it has no more.
+
+    Args:
+        session: the store.
+        stream: its name.
+        subject: those to read; may end in a wildcard.
+        first: the sequence to begin with.
+        batch: how many at most.
+
+    Raises:
+        NatsUnreachable: the server does not answer.
+    """
+    request = {"seq": first, "next_by_subj": subject, "batch": min(batch, _BATCH), "max_bytes": _BYTES}
     deadline = time.monotonic() + session.settings.patience
     while True:
         await session.wire.up(deadline)

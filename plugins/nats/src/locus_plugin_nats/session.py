@@ -93,6 +93,8 @@ class Session:
         self.owed: dict[str, tuple[str, int | None]] = {}
         #: By key of the thread.
         self.folds: Folds[str, KeptFold] = Folds()
+        #: Key -> base of the thread, the entry that ended the page that was read last, and the sequence behind that.
+        self.page_ends: dict[str, tuple[int, int, int]] = {}
         #: Writes that listings wait for.
         self.writes: set[asyncio.Task[Any]] = set()
         #: What is known of queues.

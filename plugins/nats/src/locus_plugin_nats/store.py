@@ -28,7 +28,7 @@ import anyio.to_thread
 from locus.journal import Appended, Claim, ThreadInfo, ThreadQuery
 from locus_kit.entry_json import to_json
 from locus_kit.waiters import make_waiter
-from locus_plugin_nats import claims, entries, threads
+from locus_plugin_nats import claims, entries, pages, threads
 from locus_plugin_nats import queue as queues
 from locus_plugin_nats.address import parse_address
 from locus_plugin_nats.errors import StoreClosed
@@ -219,6 +219,23 @@ class NatsStore:
             JournalDamaged: one of them is missing, or is not what was written.
         """
         return await self._in_order(thread_id, lambda s: claims.read(s, thread_id, after))
+
+    async def read_page(self, thread_id: str, after: int, count: int) -> tuple[Entry, ...]:
+        """At most ``count`` entries of a thread, those after a number; it costs what these cost.
+
+        Args:
+            thread_id: the thread; empty for an unknown one.
+            after: number of the entry before the first one wanted, from 0.
+            count: 1 or more.
+
+        Raises:
+            JournalDamaged: one of them is missing, or is not what was written.
+        """
+        return await self._in_order(thread_id, lambda s: pages.read_page(s, thread_id, after, count))
+
+    async def head(self, thread_id: str) -> int:
+        """The number of a thread's newest entry; 0 for an unknown thread."""
+        return await self._in_order(thread_id, lambda s: pages.read_head(s, thread_id))
 
     async def peek(self, thread_id: str) -> Claim | None:
         """The entries of a thread, without taking it."""

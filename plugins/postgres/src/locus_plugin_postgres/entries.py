@@ -20,7 +20,7 @@ from locus_plugin_postgres.errors import PostgresUnreachable
 from locus_plugin_postgres.rows import about_of, body_of, encode, entries_of, key_of
 from locus_plugin_postgres.session import Held, Session
 
-__all__ = ["append", "read"]
+__all__ = ["append", "read", "read_head"]
 
 _APPEND = """
 WITH t AS (
@@ -36,6 +36,8 @@ SELECT id, $3 + $4, $3 + 1, $2, $5, clock_timestamp(), $6, $7, $9 FROM t
 _IS_STORED = "SELECT 1 FROM {s}.entries WHERE thread = $1 AND last = $2 AND first = $3 AND writer = $4"
 
 _IS_HELD = "SELECT head FROM {s}.threads WHERE id = $1 AND token = $2"
+
+_HEAD = "SELECT head FROM {s}.threads WHERE key = $1"
 
 _READ = """
 SELECT t.head, e.first, e.last, e.writer, e.parent, e.body
@@ -110,3 +112,8 @@ async def read(session: Session, thread_id: str, after: int, count: int | None =
     found = [row for row in rows if row["last"] is not None]
     upto = math.inf if count is None else start + count
     return tuple(entries_of(thread_id, found, start + 1, head, upto))
+
+
+async def read_head(session: Session, thread_id: str) -> int:
+    """The number of a thread's newest entry; 0 for an unknown one."""
+    return await session.run(lambda db, _: db.fetchval(session.sql(_HEAD), key_of(thread_id))) or 0

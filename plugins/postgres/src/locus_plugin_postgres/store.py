@@ -200,6 +200,10 @@ class PostgresStore(QueueHandle):
         """
         return await self._do((thread_id,), lambda session: entries.read(session, thread_id, after, count))
 
+    async def head(self, thread_id: str) -> int:
+        """The number of a thread's newest entry; 0 for an unknown thread."""
+        return await self._do((thread_id,), lambda session: entries.read_head(session, thread_id))
+
     async def peek(self, thread_id: str) -> Claim | None:
         """The entries of a thread, without taking it."""
         return await self._do((thread_id,), lambda session: claims.peek(session, thread_id))

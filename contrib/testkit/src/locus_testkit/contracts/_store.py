@@ -48,6 +48,7 @@ class StoreFeatures:
         forks: it can fork a thread; needs ``history``. A store that cannot says so with a `JournalError`.
         queue: it hands threads to workers (`QueueStore`).
         signals: it brings signals to runs in other processes; needs ``queue``.
+        pages: it reads a part of a thread at the cost of the part (``read_page``), and where it ends (``head``).
     """
 
     history: bool = True
@@ -61,6 +62,7 @@ class StoreFeatures:
     post: bool = False
     queue: bool = False
     signals: bool = False
+    pages: bool = False
 
 
 @pytest.mark.anyio

@@ -22,6 +22,7 @@ from locus_testkit.contracts._signals import SignalLaws
 from locus_testkit.contracts._store import OpenStore, StoreFeatures
 from locus_testkit.contracts._store_forks import ForkLaws
 from locus_testkit.contracts._store_listing import ListingLaws
+from locus_testkit.contracts._store_pages import PageLaws
 from locus_testkit.contracts._store_retention import RetentionLaws
 from locus_testkit.contracts._store_threads import ThreadLaws
 
@@ -46,6 +47,7 @@ class JournalStoreContract(
     PostLaws,
     FencingLaws,
     CommitLaws,
+    PageLaws,
     FoldLaws,
 ):
     """The laws of a journal store. Subclass it and say how yours is made.
