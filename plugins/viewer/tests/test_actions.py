@@ -44,6 +44,10 @@ def test_an_answer_is_left_in_the_store_for_a_worker(served: Served, browser: ht
     assert (answer.status_code, answer.headers["location"]) == (303, "/thread?id=run-5")
     (signal,) = served.run(lambda: served.viewer.store.signals("run-5"))  # type: ignore[attr-defined]
     assert (signal.body.interrupt_id, signal.body.answer) == (question, "yes")
+    for path in ("/thread", "/thread/status"):
+        page = browser.get(path, params={"id": "run-5"}).text
+        assert "Answered: yes." in page
+        assert 'name="answer"' not in page
     assert browser.post("/thread/answer", data=form).status_code == 400  # it was answered before
 
 

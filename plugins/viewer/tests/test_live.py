@@ -13,6 +13,7 @@ import anyio
 import httpx
 import pytest
 
+from locus.core.errors import JournalDamaged, LocusError, StoreError
 from locus.journal import JournalStore, MemoryStore
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_viewer.live import Channels
@@ -147,6 +148,37 @@ async def _drain(channels: Channels, head: int) -> None:
     async with aclosing(channels.follow("run", head)) as events:
         async for _ in events:
             pass
+
+
+class _Away(_Counting):
+    """A store whose server does not answer for the next few looks, or whose entries turn out to be damaged."""
+
+    def __init__(self, store: JournalStore, *errors: LocusError) -> None:
+        super().__init__(store)
+        self.errors = list(errors)
+
+    async def read(self, thread_id: str, after: int = 0) -> Any:
+        if self.errors:
+            raise self.errors.pop()
+        return await super().read(thread_id, after)
+
+
+def test_a_page_goes_on_when_a_server_is_back() -> None:
+    store = _Away(MemoryStore())
+    with serving(lambda: store) as served, served.client() as client:
+        served.run(lambda: make_agent("Done.", store=store._store).run("Begin.", thread_id="run"))
+        store.errors = [StoreError("the server does not answer")]
+        # The connection ends without a word that it is over, so a browser asks again.
+        assert client.get("/thread/events", params={"id": "run", "after": "0"}).text == "retry: 1000\n\n"
+        assert read_events(client, "run", 0, 1)[0]["head"] > 1
+
+
+def test_a_page_of_a_damaged_thread_asks_no_more() -> None:
+    store = _Away(MemoryStore())
+    with serving(lambda: store) as served, served.client() as client:
+        served.run(lambda: make_agent("Done.", store=store._store).run("Begin.", thread_id="run"))
+        store.errors = [JournalDamaged("entry 1 is missing")]
+        assert "event: gone" in client.get("/thread/events", params={"id": "run", "after": "0"}).text
 
 
 def test_a_page_that_was_closed_is_not_read_for_any_more() -> None:

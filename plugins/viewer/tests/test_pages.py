@@ -149,6 +149,7 @@ def test_the_state_before_and_after_is_a_comparison(client: httpx.Client) -> Non
     # Entry 5 is the transition behind the first tool call.
     text = read(client, "/thread/state", id="run-1", n="5").text
     assert '"tool_name": "find_order"' in text
+    assert '"role": "tool"' in text
     assert "removed: " in text
     assert "iteration" in text
 

@@ -19,7 +19,7 @@ from contextlib import aclosing
 import anyio
 from attrs import frozen
 
-from locus.core.errors import LocusError, NothingToResume
+from locus.core.errors import JournalDamaged, LocusError, NothingToResume, StoreError
 from locus.core.journal import Entry, Transition
 from locus.journal import JournalStore
 from locus_plugin_viewer.blocks import read_blocks
@@ -99,13 +99,23 @@ class Channels:
         self._open: dict[str, _Channel] = {}
 
     async def follow(self, thread_id: str, seen: int) -> AsyncGenerator[str, None]:
-        """The events of a thread, as text of the protocol; without end, until the server closes or the thread is gone.
+        """The events of a thread, as text of the protocol, until the server closes or the store cannot be read.
 
         Args:
             thread_id: the thread.
             seen: the number of the newest entry that the client has.
         """
         yield "retry: 1000\n\n"
+        try:
+            async with aclosing(self._follow(thread_id, seen)) as events:
+                async for text in events:
+                    yield text
+        except LocusError as e:
+            # A server that does not answer may do so in a moment, and browsers ask again; the rest is for good.
+            if not isinstance(e, StoreError) or isinstance(e, JournalDamaged):
+                yield "event: gone\ndata: {}\n\n"
+
+    async def _follow(self, thread_id: str, seen: int) -> AsyncGenerator[str, None]:
         channel = self._open.get(thread_id)
         if channel is None:
             channel = _Channel(
@@ -126,21 +136,17 @@ class Channels:
     async def _events(self, channel: _Channel, thread_id: str, seen: int) -> AsyncGenerator[str, None]:
         quiet_since = anyio.current_time()
         while not self._is_closing():
-            try:
-                await channel.look()
-                if seen < channel.head:
-                    missed = [event for event in channel.events if event.head > seen]
-                    if not missed or missed[0].after > seen:
-                        text, seen = await self._catch_up(thread_id, seen)
-                        yield text
-                    for event in missed:
-                        if event.head > seen:
-                            yield event.text
-                            seen = event.head
-                    quiet_since = anyio.current_time()
-            except LocusError:
-                yield "event: gone\ndata: {}\n\n"
-                return
+            await channel.look()
+            if seen < channel.head:
+                missed = [event for event in channel.events if event.head > seen]
+                if not missed or missed[0].after > seen:
+                    text, seen = await self._catch_up(thread_id, seen)
+                    yield text
+                for event in missed:
+                    if event.head > seen:
+                        yield event.text
+                        seen = event.head
+                quiet_since = anyio.current_time()
             if anyio.current_time() - quiet_since > _KEEP_ALIVE:
                 yield ": nothing new\n\n"
                 quiet_since = anyio.current_time()

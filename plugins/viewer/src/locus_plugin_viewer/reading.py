@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from attrs import evolve
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from locus.core import has_all_of
 from locus.core.errors import JournalError
-from locus.core.journal import Transition, entry_to_json
+from locus.core.journal import Answered, Transition, entry_to_json
 from locus.core.messages import Message, Role, text_of
-from locus.journal import JournalHost
+from locus.journal import JournalHost, QueueStore
 from locus.journal.listing import parent_thread
 from locus_plugin_viewer.blocks import read_blocks
 from locus_plugin_viewer.items import Block, QuestionItem
@@ -150,14 +152,21 @@ class Reading:
         return self._pages.page("_graph.html", drawing=drawing)
 
     async def _open_questions(self, thread_id: str, head: int) -> Sequence[QuestionItem]:
-        """The questions of the newest block that have no answer."""
+        """The questions of the newest block that have no answer on record; with what was left for them meanwhile."""
         boundary = await find_boundary(self._viewer.store, thread_id, head)
         entries = await read_after(self._viewer.store, thread_id, boundary)
         if any(isinstance(entry.body, Transition) for entry in entries):
             return ()
         blocks: list[Block] = read_blocks(entries)
         items = blocks[-1].items if blocks else ()
-        return [item for item in items if isinstance(item, QuestionItem) and item.answer is None]
+        found = [item for item in items if isinstance(item, QuestionItem) and item.answer is None]
+        if not found or not has_all_of(self._viewer.store, QueueStore):
+            return found
+        # An answer that was left in the store is an entry of the thread when a process goes on with the run.
+        store: Any = self._viewer.store
+        bodies = [signal.body for signal in await store.signals(thread_id)]
+        left = {body.interrupt_id: pretty(body.answer) for body in bodies if isinstance(body, Answered)}
+        return [evolve(item, answer=left.get(item.interrupt_id)) for item in found]
 
 
 def _message(message: Message) -> dict[str, Any]:

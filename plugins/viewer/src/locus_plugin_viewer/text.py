@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any
 
 import attrs
@@ -73,6 +74,8 @@ def to_plain(value: Any) -> Any:
         return sorted(map(str, value))
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, Mapping):
         return {str(key): to_plain(each) for key, each in value.items()}
     try:
