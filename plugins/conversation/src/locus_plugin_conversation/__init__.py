@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from locus_plugin_conversation.settings import ConversationSettings
     from locus_plugin_conversation.summaries import SummarizingManager
     from locus_plugin_conversation.tokens import estimate_tokens
+    from locus_plugin_conversation.views import recorded_views
     from locus_plugin_conversation.window import SlidingWindowManager
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "SlidingWindowManager",
     "SummarizingManager",
     "estimate_tokens",
+    "recorded_views",
 ]
 
 __getattr__, __dir__ = exports(
@@ -29,6 +31,7 @@ __getattr__, __dir__ = exports(
     {
         "locus_plugin_conversation.compactor": ("LLMCompactor",),
         "locus_plugin_conversation.hook": ("ConversationHook",),
+        "locus_plugin_conversation.views": ("recorded_views",),
         "locus_plugin_conversation.settings": ("ConversationSettings",),
         "locus_plugin_conversation.summaries": ("SummarizingManager",),
         "locus_plugin_conversation.tokens": ("estimate_tokens",),

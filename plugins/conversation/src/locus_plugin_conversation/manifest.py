@@ -19,6 +19,7 @@ plugin = Plugin(
         f"{_CONVERSATION}:SlidingWindowManager": "locus_plugin_conversation.window:SlidingWindowManager",
         f"{_CONVERSATION}:SummarizingManager": "locus_plugin_conversation.summaries:SummarizingManager",
         f"{_CONVERSATION}:estimate_tokens": "locus_plugin_conversation.tokens:estimate_tokens",
+        f"{_CONVERSATION}:recorded_views": "locus_plugin_conversation.views:recorded_views",
         "locus.memory.compactor:LLMCompactor": "locus_plugin_conversation.compactor:LLMCompactor",
     },
 )
