@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from locus_plugin_timetravel.forks import fork
     from locus_plugin_timetravel.histories import history, state_at
     from locus_plugin_timetravel.replays.report import Replay, replay
+    from locus_plugin_timetravel.replays.requests import RebuiltRequest, model_requests
     from locus_plugin_timetravel.text import format_history
     from locus_plugin_timetravel.whatif import RouterLike, WhatIf, what_if
 
@@ -25,6 +26,7 @@ __all__ = [
     "Difference",
     "History",
     "HistoryEntry",
+    "RebuiltRequest",
     "Replay",
     "RouterLike",
     "Row",
@@ -36,6 +38,7 @@ __all__ = [
     "format_history",
     "history",
     "import_thread",
+    "model_requests",
     "replay",
     "state_at",
     "what_if",
@@ -51,6 +54,7 @@ __getattr__, __dir__ = exports(
         "locus_plugin_timetravel.forks": ("fork",),
         "locus_plugin_timetravel.histories": ("history", "state_at"),
         "locus_plugin_timetravel.replays.report": ("Replay", "replay"),
+        "locus_plugin_timetravel.replays.requests": ("RebuiltRequest", "model_requests"),
         "locus_plugin_timetravel.text": ("format_history",),
         "locus_plugin_timetravel.whatif": ("RouterLike", "WhatIf", "what_if"),
     },

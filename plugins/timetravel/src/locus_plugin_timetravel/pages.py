@@ -26,6 +26,7 @@ __all__ = [
     "newest_transition",
     "newest_usage",
     "nth_transition",
+    "read_node",
     "steps_after",
 ]
 
@@ -131,6 +132,41 @@ async def nth_transition(store: JournalStore, thread_id: str, n: int) -> tuple[i
                     return entry.n, entry.body
     have = f"it has the transitions 1 to {found}" if found else "none was committed yet"
     raise JournalError(f"thread {thread_id!r} has no transition {n!r}; {have}")
+
+
+async def read_node(store: JournalStore, thread_id: str, n: int) -> tuple[Entry | None, list[Entry]]:
+    """The transition before an entry, or None at the beginning, and the entries of the entry's node.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+        n: the number of the entry, from 1.
+
+    Returns:
+        The entries up to the transition that ends the node, or to the end of the thread where it has none yet.
+
+    Raises:
+        NothingToResume: the thread does not exist.
+        JournalError: it has no such entry, or the store keeps no history.
+    """
+    last: Entry | None = None
+    found: list[Entry] = []
+    end = max(0, n - 1)
+    while end > 0 and last is None:
+        after = max(0, end - _COUNT)
+        page = (await Pages(store, thread_id, after).next())[: end - after]
+        cut = next((i for i in reversed(range(len(page))) if isinstance(page[i].body, Transition)), None)
+        found[:0] = page[0 if cut is None else cut + 1 :]
+        last, end = None if cut is None else page[cut], after
+    pages = Pages(store, thread_id, n - 1)
+    while page := await pages.next():
+        for entry in page:
+            found.append(entry)
+            if isinstance(entry.body, Transition):
+                return last, found
+    if not found or found[-1].n < n:
+        raise JournalError(f"thread {thread_id!r} has no entry {n!r}")
+    return last, found
 
 
 async def newest_first(store: JournalStore, thread_id: str) -> AsyncGenerator[Entry]:

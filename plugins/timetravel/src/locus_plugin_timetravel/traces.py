@@ -37,7 +37,7 @@ from locus.core.messages import Role, Usage
 from locus.core.state import AgentState
 from locus.models import ChildUsage, ModelCallResult
 
-__all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
+__all__ = ["NodeTrace", "Spending", "TraceReader", "as_committed", "attempt_of", "node_traces"]
 
 #: Steps by their ids, with what they have spent, in order.
 Spending = tuple[tuple[StepId, Usage], ...]
@@ -212,7 +212,7 @@ class TraceReader:
             self._bodies.append(body)
             return ()
         before, bodies = self._state, tuple(self._bodies)
-        after = _as_committed(apply(before, body.delta))
+        after = as_committed(apply(before, body.delta))
         made = NodeTrace(n=self._n, before=before, last=last, bodies=bodies, transition=body, after=after)
         # A new turn may begin in place of going on: what the open node had done is kept nevertheless.
         left = self.find_open() if body.node == START else ()
@@ -235,6 +235,6 @@ def node_traces(entries: Iterable[Entry]) -> Iterator[NodeTrace]:
     yield from reader.find_open()
 
 
-def _as_committed(state: AgentState) -> AgentState:
+def as_committed(state: AgentState) -> AgentState:
     """The same state, marked as committed: what is built from it is compared by what was added."""
     return state.commit(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from locus.models import ModelSettings
     from locus_plugin_timetravel.traces import NodeTrace
 
-__all__ = ["Replay", "replay"]
+__all__ = ["Replay", "Walk", "replay"]
 
 #: What an agent says about itself in a state and no condition reads.
 _NAMES = frozenset({"agent_id", "max_iterations"})
@@ -104,7 +104,7 @@ async def replay(
     """
     store = store_of(agent)
     entries = await read_entries(store, thread_id)
-    walk, checked = _Walk(agent.runtime, store, thread_id, deps, model_settings, output_schema, termination), 0
+    walk, checked = Walk(agent.runtime, store, thread_id, deps, model_settings, output_schema, termination), 0
     for trace in node_traces(entries):
         found = await walk.check(trace)
         if found is not None:
@@ -113,7 +113,7 @@ async def replay(
     return Replay(thread_id, checked)
 
 
-class _Walk:
+class Walk:
     """A replay on its way along the node_traces of a thread."""
 
     def __init__(
@@ -124,8 +124,10 @@ class _Walk:
         deps: Any,
         settings: ModelSettings | None,
         schema: Any,
-        termination: TerminationCondition | None,
+        termination: TerminationCondition | None = None,
+        make_run: type[ReplayRun] = ReplayRun,
     ) -> None:
+        self._make_run = make_run
         self._runtime, self._thread_id, self._deps, self._termination = runtime, thread_id, deps, termination
         self._settings = runtime.settings if settings is None else settings.over(runtime.settings)
         self._output = None if schema is None else output_schema(schema)
@@ -153,6 +155,28 @@ class _Walk:
         # A wrapper of nodes that only watches is not wanted here. One that changes states is a part of the code.
         run.runtime = wrapped
         return await self._node(trace, run)
+
+    async def run_alone(self, last: NodeTrace, trace: NodeTrace) -> ReplayRun | None:
+        """The run of one node, whatever came before the last transition, and whatever it differs in.
+
+        Args:
+            last: what the transition before it has come to.
+            trace: the node.
+
+        Returns:
+            None where the segment cannot begin: its tools, or its limits, are not readable.
+        """
+        self._host.pass_by(last)
+        if self._segment(trace) is not None:
+            return None
+        run = self._run
+        wrappers = tuple(each.plugin for each in self._runtime.hooks.impls("locus_wrap_model_call"))
+        run.wrappers = tuple(dict.fromkeys(wrappers))
+        for runtime in (self._bare, self._wrapped):
+            if runtime is not None:
+                run.runtime = runtime
+                await self._node(trace, run)
+        return run
 
     async def _node(self, trace: NodeTrace, run: ReplayRun) -> Difference | None:
         self._host.enter_node(trace, run)
@@ -206,7 +230,7 @@ class _Walk:
         self._bare = replay_runtime(runtime, runtime.without_wrappers(), host)
         wraps = runtime.hooks.impls("locus_wrap_node")
         self._wrapped = replay_runtime(runtime, runtime.nodes, host) if wraps else None
-        run = ReplayRun(self._bare, self._thread_id, deps=self._deps, settings=self._settings, output=self._output)
+        run = self._make_run(self._bare, self._thread_id, deps=self._deps, settings=self._settings, output=self._output)
         run.host = host
         state = trace.after if trace.node == START else trace.before
         try:

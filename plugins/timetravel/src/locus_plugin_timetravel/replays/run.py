@@ -39,6 +39,8 @@ class ReplayRun(SegmentContext):
     """A segment of a run that answers from the record."""
 
     host: ReplayHost = field(default=None, init=False)
+    #: The plugins that wrap Think's model calls; a replay has their answers and does not ask them.
+    wrappers: tuple[str, ...] = field(default=(), init=False)
     #: How often each reviewer has let an answer pass; one that failed is on record as one that did.
     _verdicts: Counter[str] = field(factory=Counter, init=False)
     #: The step that a plugin's model call is about to be.
