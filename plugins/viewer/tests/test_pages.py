@@ -207,7 +207,7 @@ def test_hostile_text_is_shown_and_has_no_effect(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/thread?id=run-4", "/thread/request?id=run-4&n=8", "/thread/state?id=run-4&n=6", "/thread/entry?id=run-4&n=5"],
+    ["/thread?id=run-4", "/thread/request?id=run-4&n=7", "/thread/state?id=run-4&n=6", "/thread/entry?id=run-4&n=5"],
 )
 def test_no_way_to_hostile_text_shows_it_raw(client: httpx.Client, path: str) -> None:
     answer = client.get(path)

@@ -282,7 +282,8 @@ def _note(n: int, body: Body) -> Item | None:
     match body:
         case ModelFailed():
             text = f"{body.error_type}: {body.error}" if body.error_type else body.error
-            return ModelItem(n=n, purpose=body.step_id.purpose or "think", error=text, usage=format_usage(body.usage))
+            purpose, usage = body.step_id.purpose or "think", format_usage(body.usage)
+            return ModelItem(n=n, purpose=purpose, error=text, usage=usage, digest=body.digest)
         case Retried():
             return NoteItem(n=n, label=f"a hook asked for another try of {body.step_id}", text=body.reason, tone="warn")
         case Cancelled():

@@ -14,7 +14,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from locus.core import has_all_of
 from locus.core.errors import JournalError
 from locus.core.journal import Answered, Transition, entry_to_json
-from locus.core.messages import Message, Role, text_of
 from locus.journal import JournalHost, QueueStore
 from locus.journal.listing import parent_thread
 from locus_plugin_viewer.blocks import read_blocks
@@ -24,14 +23,12 @@ from locus_plugin_viewer.listing import STATUSES, Filters, find_thread, list_thr
 from locus_plugin_viewer.live import Channels
 from locus_plugin_viewer.queries import get_id, get_number, read_number
 from locus_plugin_viewer.rendering import Pages
+from locus_plugin_viewer.requests import read_request
 from locus_plugin_viewer.states import diff_states
 from locus_plugin_viewer.text import clean, cut, hide_secrets, pretty
 from locus_plugin_viewer.viewer import Viewer
 
 __all__ = ["Reading"]
-
-#: Messages of a conversation that are shown before a model call.
-_MESSAGES = 40
 
 
 class Reading:
@@ -120,17 +117,9 @@ class Reading:
         return self._pages.page("_state.html", lines=lines, explained=explained, whole=whole)
 
     async def request(self, request: Request) -> Response:
-        """The conversation as it was when a model was asked."""
-        thread_id, n = get_id(request), get_number(request, "n") or 1
-        boundary = await find_boundary(self._viewer.store, thread_id, n - 1)
-        state = await self._viewer.states.at(thread_id, boundary)
-        newest = state.messages[-_MESSAGES:]
-        system = [m for m in state.messages[:1] if m.role is Role.SYSTEM and m not in newest]
-        return self._pages.page(
-            "_request.html",
-            messages=[_message(each) for each in (*system, *newest)],
-            left_out=len(state.messages) - len(newest) - len(system),
-        )
+        """What a model was asked."""
+        found = await read_request(self._viewer, get_id(request), get_number(request, "n") or 1)
+        return self._pages.page("_request.html", request=found)
 
     async def entry(self, request: Request) -> Response:
         """One entry of the journal as JSON, whole."""
@@ -167,12 +156,3 @@ class Reading:
         bodies = [signal.body for signal in await store.signals(thread_id)]
         left = {body.interrupt_id: pretty(body.answer) for body in bodies if isinstance(body, Answered)}
         return [evolve(item, answer=left.get(item.interrupt_id)) for item in found]
-
-
-def _message(message: Message) -> dict[str, Any]:
-    return {
-        "role": message.role.value,
-        "text": cut(message.text),
-        "calls": [(call.name, cut(pretty(call.arguments), 2_000)) for call in message.tool_calls],
-        "results": [(result.name, cut(text_of(result.content)), result.is_error) for result in message.tool_results],
-    }
