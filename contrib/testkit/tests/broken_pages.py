@@ -1,4 +1,4 @@
-"""Stores that break what a law says of pages, each in one place."""
+"""Stores that break what a law says of pages and of states in the past, each in one place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from locus.core.journal import Entry
+from locus.core.state import AgentState
 
 from .stores import Complete
 
@@ -44,9 +45,29 @@ class KeepsPagesOfAForgottenThread(Complete):
         return max([await super().head(thread_id), *(e.n for page in self.kept.values() for e in page)])
 
 
+class GivesTheStateOfTheSnapshot(Complete):
+    """Folds what was cached before an entry, and nothing behind it."""
+
+    async def state_at(self, thread_id: str, n: int) -> AgentState | None:
+        thread = self._threads.get(thread_id)
+        cached = None if thread is None else thread.snapshot
+        found = await super().state_at(thread_id, n)
+        return found if found is None or cached is None or cached.at > n else cached.state
+
+
+class GivesTheNewestState(Complete):
+    """Gives the state of a thread where an entry of its past is asked about."""
+
+    async def state_at(self, thread_id: str, n: int) -> AgentState | None:
+        head = await self.head(thread_id)
+        return await super().state_at(thread_id, max(n, head))
+
+
 #: Which tests of the contract each of them must fail.
 BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
     BeginsPagesAtTheNumber: ("test_law_1_pages_are_the_thread",),
     EndsPagesWithTheThreadOfAFork: ("test_law_1_pages_are_the_thread",),
+    GivesTheStateOfTheSnapshot: ("test_law_1_a_state_is_that_of_its_entry",),
+    GivesTheNewestState: ("test_law_1_a_state_is_that_of_its_entry",),
     KeepsPagesOfAForgottenThread: ("test_law_1_a_thread_that_is_not_there_has_no_page",),
 }

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import anyio.lowlevel
 from attrs import evolve
 
-from locus.core.journal import Body, Entry
+from locus.core.journal import BLANK, Body, Entry, fold
+from locus.core.state import AgentState
 from locus.journal import Appended, Claim, JournalStore, MemoryStore
 from locus.journal.store import Posted, ThreadInfo, ThreadQuery
 from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
@@ -93,6 +94,10 @@ class Complete(MemoryStore):
     async def head(self, thread_id: str) -> int:
         return len(await self.read(thread_id))
 
+    async def state_at(self, thread_id: str, n: int) -> AgentState | None:
+        entries = await self.read(thread_id)
+        return fold(BLANK, [entry.body for entry in entries[:n]]) if 0 < n <= len(entries) else None
+
     async def renew(self, claim: Claim) -> bool:
         alive = await super().renew(claim)
         if alive:
@@ -122,7 +127,9 @@ class Opened(JournalStoreContract):
     """
 
     patience = 0.1
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True)
+    features = StoreFeatures(
+        persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True, states=True
+    )
 
     def __init__(self, kind: Callable[[], JournalStore]) -> None:
         self.kind = kind

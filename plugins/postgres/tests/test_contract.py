@@ -18,7 +18,9 @@ from .server import Server
 class TestPostgresStore(JournalStoreContract):
     """Journals on a server."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True)
+    features = StoreFeatures(
+        persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True, states=True
+    )
 
     @pytest.fixture(autouse=True)
     def _place(self, server: Server, schema: str) -> None:

@@ -12,7 +12,9 @@ from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
 class TestSqliteStore(JournalStoreContract):
     """Journals in a file."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True)
+    features = StoreFeatures(
+        persistent=True, shared=True, leases=True, post=True, queue=True, signals=True, pages=True, states=True
+    )
     clock = FakeClock()
 
     def make_store(self, folder: Path) -> SqliteStore:

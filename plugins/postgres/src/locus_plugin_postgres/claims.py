@@ -13,7 +13,7 @@ import asyncpg
 from attrs import evolve
 
 from locus.core.errors import JournalDamaged, ThreadBusy
-from locus.core.journal import Transition, delta, entry_to_json
+from locus.core.journal import BLANK, Fold, Transition, delta, entry_to_json
 from locus.core.state import AgentState
 from locus.journal import Claim, Snapshot
 from locus.journal.listing import Progress
@@ -33,6 +33,7 @@ __all__ = [
     "release",
     "renew",
     "snapshot",
+    "state_at",
 ]
 
 #: After how many entries a snapshot is written.
@@ -57,12 +58,13 @@ FROM {s}.threads t WHERE key = $1
 
 _THREAD = "SELECT id, head, tip, t.token <> '' AND NOT {alive} AS abandoned FROM {s}.threads t WHERE key = $1"
 
-#: The snapshots of a thread, and its appends from the one that holds the newest of them on.
+#: The snapshots of a thread up to an entry, and its appends up to there from the one that holds the newest of them on.
 _JOURNAL = """
-SELECT before AS first, at AS last, '' AS writer, '' AS parent, body FROM {s}.snapshots WHERE thread = $1 AND $2
+SELECT before AS first, at AS last, '' AS writer, '' AS parent, body FROM {s}.snapshots
+WHERE thread = $1 AND at <= $3 AND $2
 UNION ALL
-SELECT first, last, writer, parent, body FROM {s}.entries WHERE thread = $1 AND last >= CASE WHEN $2 THEN
-    coalesce((SELECT max(at) FROM {s}.snapshots WHERE thread = $1), 0) ELSE 0 END
+SELECT first, last, writer, parent, body FROM {s}.entries WHERE thread = $1 AND first <= $3 AND last >= CASE WHEN $2
+    THEN coalesce((SELECT max(at) FROM {s}.snapshots WHERE thread = $1 AND at <= $3), 0) ELSE 0 END
 ORDER BY last
 """
 
@@ -175,14 +177,37 @@ async def _show(
                 is_abandoned=abandoned,
             )
             return shown, kept
-    rows = [] if not head else await db.fetch(session.sql(_JOURNAL), thread, True)  # noqa: FBT003 - its snapshots, too
+    rows = await _read_journal(db, session, thread, head) if head else []
+    return build_claim(thread_id, token, head, rows, is_abandoned=abandoned), None
+
+
+async def _read_journal(db: asyncpg.Connection, session: Session, thread: int, upto: int) -> list[asyncpg.Record]:
+    """The rows from which the state after an entry is folded."""
+    rows = await db.fetch(session.sql(_JOURNAL), thread, True, upto)  # noqa: FBT003 - its snapshots, too
     chunks = [row for row in rows if not row["writer"]]
     if any(
         chunk["first"] != before for chunk, before in zip(chunks, [0, *(row["last"] for row in chunks)], strict=False)
     ):
         # One of them does not continue the one before. They are a cache: the entries say the same.
-        rows = await db.fetch(session.sql(_JOURNAL), thread, False)  # noqa: FBT003
-    return build_claim(thread_id, token, head, rows, is_abandoned=abandoned), None
+        rows = await db.fetch(session.sql(_JOURNAL), thread, False, upto)  # noqa: FBT003
+    return list(rows)
+
+
+async def state_at(session: Session, thread_id: str, n: int) -> AgentState | None:
+    """The state after the first entries of a thread; None where it has fewer."""
+
+    async def look(db: asyncpg.Connection, _: object) -> AgentState | None:
+        row = await db.fetchrow(session.sql(_THREAD), key_of(thread_id))
+        if row is None or not 0 < n <= row["head"]:
+            return None
+        shown = build_claim(thread_id, "", n, await _read_journal(db, session, row["id"], n), is_abandoned=False)
+        folded = Fold(BLANK if shown.snapshot is None else shown.snapshot.state)
+        for entry in shown.entries:
+            if isinstance(entry.body, Transition):
+                folded.add(entry.body.delta)
+        return folded.state()
+
+    return await session.run(look, together="read")
 
 
 async def peek(session: Session, thread_id: str) -> Claim | None:

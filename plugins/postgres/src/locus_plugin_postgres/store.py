@@ -204,6 +204,13 @@ class PostgresStore(QueueHandle):
         """The number of a thread's newest entry; 0 for an unknown thread."""
         return await self._do((thread_id,), lambda session: entries.read_head(session, thread_id))
 
+    async def state_at(self, thread_id: str, n: int) -> AgentState | None:
+        """The state after the first ``n`` entries of a thread, from 1; None where it has fewer.
+
+        It costs what the state holds, and not what the thread has written: it is folded from the snapshots before it.
+        """
+        return await self._do((thread_id,), lambda session: claims.state_at(session, thread_id, n))
+
     async def peek(self, thread_id: str) -> Claim | None:
         """The entries of a thread, without taking it."""
         return await self._do((thread_id,), lambda session: claims.peek(session, thread_id))

@@ -309,7 +309,8 @@ def read_journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int 
         db: the connection, within a transaction.
         path: its file.
         row: of the thread.
-        after: number of the last entry that is known; None: read the snapshots, and the entries from the newest on.
+        after: number of the last entry that is known; None: read the snapshots up to ``upto``, and the entries from the
+            newest of them on.
         upto: number of the last entry that is wanted; the row that holds it is read whole.
 
     Raises:
@@ -320,7 +321,7 @@ def read_journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int 
     blobs: dict[str, bytes] = {}
     if after is None:
         for part in parts:
-            first, last = part.thread << SHIFT, part.thread << SHIFT | part.upto
+            first, last = part.thread << SHIFT, part.thread << SHIFT | min(part.upto, upto)
             found = db.execute(f"{_SNAPSHOTS} WHERE key BETWEEN ? AND ? ORDER BY key", (first, last)).fetchall()
             if found:
                 chunks += found

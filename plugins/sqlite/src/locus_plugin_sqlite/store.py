@@ -55,6 +55,7 @@ from locus_plugin_sqlite.queue import (
 )
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.settings import SqliteSettings, Sync
+from locus_plugin_sqlite.states import ReadingState
 from locus_plugin_sqlite.threads import BackingUp, Deleting, Forking, Listing, NextReady, Vacuuming
 from locus_plugin_sqlite.worker import Worker
 
@@ -257,6 +258,13 @@ class SqliteStore:
             count: 1 or more.
         """
         return await self._do(Reading(thread_id, after, max(0, after) + count))
+
+    async def state_at(self, thread_id: str, n: int) -> AgentState | None:
+        """The state after the first ``n`` entries of a thread, from 1; None where it has fewer.
+
+        It costs what the state holds, and not what the thread has written: it is folded from the snapshots before it.
+        """
+        return await self._do(ReadingState(thread_id, n))
 
     async def read_forms(self, thread_id: str) -> tuple[tuple[int, str, str, bytes], ...]:
         """The entries of a thread as they are stored; empty for an unknown one.

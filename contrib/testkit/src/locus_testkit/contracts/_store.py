@@ -49,6 +49,7 @@ class StoreFeatures:
         queue: it hands threads to workers (`QueueStore`).
         signals: it brings signals to runs in other processes; needs ``queue``.
         pages: it reads a part of a thread at the cost of the part (``read_page``), and where it ends (``head``).
+        states: it gives the state after an entry from its snapshots (``state_at``); needs ``history``.
     """
 
     history: bool = True
@@ -63,6 +64,7 @@ class StoreFeatures:
     queue: bool = False
     signals: bool = False
     pages: bool = False
+    states: bool = False
 
 
 @pytest.mark.anyio

@@ -1,12 +1,13 @@
-"""Law 1 for a store with the feature ``pages``: pages of a thread are the thread, wherever they begin and end."""
+"""Law 1 for a store with the features ``pages`` and ``states``: a part of a thread, and a state in its middle."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, cast
 
-from locus.core.journal import Entry
+from locus.core.journal import BLANK, Entry, fold
+from locus.core.state import AgentState
 from locus.journal import JournalStore
-from locus_testkit.contracts._samples import texts
+from locus_testkit.contracts._samples import story, texts
 from locus_testkit.contracts._store import StoreContract, add
 from locus_testkit.contracts.features import needs
 
@@ -17,6 +18,10 @@ class _Paged(Protocol):
     async def read_page(self, thread_id: str, after: int, count: int) -> tuple[Entry, ...]: ...
 
     async def head(self, thread_id: str) -> int: ...
+
+
+class _WithStates(Protocol):
+    async def state_at(self, thread_id: str, n: int) -> AgentState | None: ...
 
 
 def _as_paged(store: JournalStore) -> _Paged:
@@ -68,6 +73,34 @@ class PageLaws(StoreContract):
         assert (await paged.head("t"), await paged.read_page("t", 2, 5)) == (0, ())
         await _write(store, "t", 1, 2)
         assert (await paged.head("t"), await paged.read_page("t", 2, 5)) == (3, (await store.read("t"))[2:])
+
+    @needs("states", "history")
+    async def test_law_1_a_state_is_that_of_its_entry(self, store: JournalStore) -> None:
+        """Whichever snapshots lie before and behind it, in a thread and in its fork; steps change nothing."""
+        assert callable(getattr(store, "state_at", None)), (
+            f"{type(store).__name__} declares states and has no state_at()"
+        )
+        asked = cast(_WithStates, store)
+        told = story(size=9)
+        claim = await store.claim("t", "w")
+        for at, (body, state) in enumerate(zip(told.bodies, told.states, strict=True), 1):
+            await add(store, claim, *texts(at % 3, f"step-{at}"), body)
+            if at in (3, 6):
+                await store.snapshot(claim, claim.head + sum(each % 3 + 1 for each in range(1, at + 1)), state, body)
+        await store.release(claim)
+        names = ["t"]
+        if self.features.forks:
+            head = len(await store.read("t"))
+            for at in (head, head // 2):
+                await store.fork("t", at, f"fork-{at}", texts(1, "more"))
+                names.append(f"fork-{at}")
+        for name in names:
+            entries = await store.read(name)
+            for n in range(1, len(entries) + 1):
+                assert await asked.state_at(name, n) == fold(BLANK, [entry.body for entry in entries[:n]])
+            assert await asked.state_at(name, len(entries) + 1) is None
+            assert await asked.state_at(name, 0) is None
+        assert await asked.state_at("nowhere", 1) is None
 
     @staticmethod
     async def _read_pages(store: JournalStore, thread_id: str, count: int) -> list[Any]:
