@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus.core.journal import BLANK, Entry, Outcome, StateDelta, StepId, Transition
+from locus.core.errors import JournalError
+from locus.core.journal import BLANK, Entry, Outcome, StateDelta, StepId, Transition, fold
+from locus.core.termination import MaxIterations
 from locus.journal import MemoryStore
+from locus_plugin_sqlite import SqliteStore
 from locus_plugin_viewer.blocks import read_blocks
 from locus_plugin_viewer.journal import WINDOW, find_boundary, read_window
-from locus_plugin_viewer.states import StateReader
+from locus_plugin_viewer.states import StateReader, describe_state
 from locus_testkit import call
 
 from .shop import make_agent
@@ -79,3 +84,64 @@ async def test_a_state_is_what_the_thread_committed_there() -> None:
             assert states[entry.n].iteration >= expected.iteration
             expected = states[entry.n]
     assert states[len(entries)] == result.state
+
+
+class _Counting:
+    """A store that counts the entries that were read of it."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store, self.entries = store, 0
+
+    async def read_page(self, thread_id: str, after: int, count: int) -> Any:
+        found = (await self._store.read(thread_id, after))[:count]
+        self.entries += len(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+@pytest.mark.anyio
+async def test_a_state_near_one_that_was_passed_costs_what_lies_between() -> None:
+    deltas = [StateDelta(changed={"iteration": number}) for number in range(20_000)]
+    bodies = [Transition(run_id="r", node="think", next_node="think", delta=each) for each in deltas]
+    counting: Any = _Counting(await store_of(bodies))
+    reader = StateReader(counting)
+    assert (await reader.at("t", 20_000)).iteration == 19_999
+    assert counting.entries == 20_000
+    for n in (10_000, 3, 19_000, 10_001, 10_500):
+        counting.entries = 0
+        assert (await reader.at("t", n)).iteration == n - 1
+        assert counting.entries <= 4_096 + 512
+    with pytest.raises(JournalError, match="has 20000 entries, and entry 20001 was asked for"):
+        await reader.at("t", 20_001)
+
+
+class _Pageless(SqliteStore):
+    """A file of which no page may be read."""
+
+    async def read_page(self, thread_id: str, after: int, count: int) -> Any:
+        raise AssertionError("a page was read")
+
+
+@pytest.mark.anyio
+async def test_a_store_that_gives_states_is_not_read_for_a_far_one(tmp_path: Path) -> None:
+    async with _Pageless(tmp_path / "long.db") as store:
+        turns = [[call("find_order", number=n)] for n in range(400)]
+        agent = make_agent(*turns, "All.", store=store, max_iterations=500, termination=MaxIterations(500))
+        await agent.run("Go.", thread_id="t")
+        entries = await store.read("t")
+        reader = StateReader(store)
+        for n in (len(entries), 1_400, 700):
+            assert await reader.at("t", n) == fold(BLANK, [entry.body for entry in entries[:n]])
+
+
+@pytest.mark.anyio
+async def test_of_what_grows_the_newest_items_are_shown() -> None:
+    store = MemoryStore()
+    agent = make_agent(*[[call("find_order", number=n)] for n in range(9)], "All.", store=store)
+    shown = json.loads(describe_state((await agent.run("Go.", thread_id="t")).state))
+    assert shown["tool_executions"][0] == "4 earlier"
+    assert [each["arguments"] for each in shown["tool_executions"][1:]] == [{"number": n} for n in range(4, 9)]
+    assert "messages" not in shown
+    assert shown["run_id"]

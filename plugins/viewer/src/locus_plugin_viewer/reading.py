@@ -24,8 +24,8 @@ from locus_plugin_viewer.live import Channels
 from locus_plugin_viewer.queries import get_id, get_number, read_number
 from locus_plugin_viewer.rendering import Pages
 from locus_plugin_viewer.requests import read_request
-from locus_plugin_viewer.states import diff_states
-from locus_plugin_viewer.text import clean, cut, hide_secrets, pretty
+from locus_plugin_viewer.states import describe_state, diff_states
+from locus_plugin_viewer.text import clean, hide_secrets, pretty
 from locus_plugin_viewer.viewer import Viewer
 
 __all__ = ["Reading"]
@@ -113,8 +113,7 @@ class Reading:
         if agent is not None and agent.name == after.agent_id:
             explained = agent.condition.explain(after)
         lines = [] if before is None else list(diff_states(before, after))
-        whole = cut(pretty({k: v for k, v in vars(after).items() if k[0] != "_" and k != "messages"}), 20_000)
-        return self._pages.page("_state.html", lines=lines, explained=explained, whole=whole)
+        return self._pages.page("_state.html", lines=lines, explained=explained, whole=describe_state(after))
 
     async def request(self, request: Request) -> Response:
         """What a model was asked."""

@@ -30,12 +30,15 @@
     if (!place || details.dataset.state) return;
     details.dataset.state = "loading";
     place.setAttribute("aria-busy", "true");
+    const wait = setTimeout(() => { place.textContent = "Reading\u2026"; }, 200);
     try {
       place.replaceChildren(await get(details.dataset.load));
       details.dataset.state = "loaded";
     } catch (error) {
+      place.textContent = "The server does not answer. Open it again to try once more.";
       delete details.dataset.state;
     }
+    clearTimeout(wait);
     place.removeAttribute("aria-busy");
   };
 
