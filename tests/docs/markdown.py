@@ -5,6 +5,7 @@ A comment stands right before its block and is invisible to readers. There are t
 - ``<!-- model: TURN, TURN -->``: what the model answers in this block, as turns of `locus_testkit.ScriptedModel`;
   all of them must be used;
 - ``<!-- file: PATH -->``: the block is that file; it is written, and run only when something imports it;
+- ``<!-- peer: FILE -->``: the block is a program for another library, see tests/docs/test_peers.py;
 - ``<!-- output -->``: the block is what the one before has printed; ``...`` stands for anything;
 - ``<!-- e2e -->``: needs a real model; the commands of such a block run with ``-m e2e``;
 - ``<!-- run-command -->``, ``<!-- test-command -->``, ``<!-- recorded-run -->``: the two commands of the README, and
@@ -23,7 +24,7 @@ from attrs import field, frozen
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-COMMENTS = ("model", "file", "output", "e2e", "run-command", "test-command", "recorded-run", "diagram", "setup")
+COMMENTS = ("model", "file", "peer", "output", "e2e", "run-command", "test-command", "recorded-run", "diagram", "setup")
 LANGUAGES = ("python", "pyi", "toml", "yaml", "console", "sh", "json", "text", "ini", "dockerfile")
 DIAGRAMS = ("loop",)
 

@@ -51,12 +51,18 @@ def make(name: str, settings: Any) -> StandIn:
     return StandIn(f"llamacpp:{name}")
 
 
+def turns_of(text: str) -> list[Any]:
+    """The turns in the text of a ``model:`` comment."""
+    # The text comes from a document of this repository.
+    turns: list[Any] = eval(f"[{text}\n]", _NAMES)
+    return turns
+
+
 @contextmanager
 def script(turns: str | None) -> Iterator[None]:
     """Answer with these turns, the text of a ``model:`` comment; all of them must be used within the block."""
     _Playing.unscripted = 0
-    # The text comes from a document of this repository.
-    _Playing.model = None if turns is None else ScriptedModel(*eval(f"[{turns}\n]", _NAMES), chunks=True)
+    _Playing.model = None if turns is None else ScriptedModel(*turns_of(turns), chunks=True)
     try:
         yield
         assert not _Playing.unscripted, _NO_SCRIPT
