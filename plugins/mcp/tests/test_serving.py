@@ -6,22 +6,29 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.routing import Route
+from starlette.types import Scope
 
 from locus import Agent, Event, ModelRequest, ToolContext, ToolProgressEvent, tool
 from locus.core.errors import ConfigError
 from locus.core.messages import MediaBlock
 from locus.plugin import StashKey
 from locus.tools import Tool
-from locus_plugin_mcp import http_app, serve
+from locus_plugin_mcp import McpEndpoint, http_app, serve
 from locus_plugin_mcp.command import source_of
 from locus_plugin_mcp.serving import server_of
 from locus_testkit import ScriptedModel, call
@@ -238,3 +245,46 @@ def test_what_is_served_is_named_and_what_is_not_there_is_said() -> None:
             source_of(wrong)
     with pytest.raises(ConfigError, match="has no tools of its own"):
         server_of(Agent(ScriptedModel()))
+
+
+@tool(effect="pure")
+async def whoami(ctx: ToolContext[str]) -> dict[str, str]:
+    """Say who asks."""
+    return {"user": ctx.deps}
+
+
+def _user_of(scope: Scope) -> str:
+    return Headers(scope=scope).get("x-user", "")
+
+
+@ONCE
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_endpoint_tells_tools_who_asks_and_keeps_sessions_apart(mode: Any) -> None:
+    endpoint = McpEndpoint([whoami], _user_of, max_sessions=2)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with endpoint.run():
+            yield
+
+    with running(Starlette(routes=[Route("/here", endpoint)], lifespan=lifespan)) as url:
+        for user in ("alice", "bob"):
+            async with (
+                httpx2.AsyncClient(headers={"X-User": user}, trust_env=False, timeout=60) as http,
+                Client(streamable_http_client(f"{url}/here", http_client=http), mode=mode) as client,
+            ):
+                answer = await client.call_tool("whoami")
+                assert answer.structured_content == {"user": user}
+                assert json.loads(answer.content[0].text) == {"user": user}  # type: ignore[union-attr]
+
+
+@ONCE
+async def test_a_mapping_that_was_cut_is_text_alone() -> None:
+    @tool(max_result_chars=200)
+    def long() -> dict[str, str]:
+        """Say much."""
+        return {"text": "x" * 1_000}
+
+    async with Client(server_of([long])) as client:
+        answer = await client.call_tool("long")
+    assert (answer.structured_content, len(answer.content[0].text) <= 300) == (None, True)  # type: ignore[union-attr]

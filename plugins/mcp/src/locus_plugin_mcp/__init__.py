@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from locus.plugin import exports
 
 if TYPE_CHECKING:
+    from locus_plugin_mcp.endpoint import McpEndpoint
     from locus_plugin_mcp.errors import (
         McpCallCancelled,
         McpCallRefused,
@@ -28,6 +29,7 @@ __all__ = [
     "McpCallCancelled",
     "McpCallRefused",
     "McpConnectionLost",
+    "McpEndpoint",
     "McpHook",
     "McpProtocolError",
     "McpReport",
@@ -51,6 +53,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "locus_plugin_mcp.endpoint": ("McpEndpoint",),
         "locus_plugin_mcp.errors": (
             "McpCallCancelled",
             "McpCallRefused",

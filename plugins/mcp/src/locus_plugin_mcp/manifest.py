@@ -16,4 +16,5 @@ plugin = Plugin(
     settings="locus_plugin_mcp.settings:McpSettings",
     includes=("file",),
     keywords={"mcp_config": "file"},
+    compat_paths={"locus.mcp:McpEndpoint": "locus_plugin_mcp.endpoint:McpEndpoint"},
 )

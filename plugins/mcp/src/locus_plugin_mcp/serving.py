@@ -7,6 +7,7 @@ asked. Who must not call a tool must not be served it.
 from __future__ import annotations
 
 import base64
+import json
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from locus.models import Model, ModelRequest, ModelResponse
     from locus.plugin import Directive, Event
 
-__all__ = ["http_app", "serve", "server_of"]
+__all__ = ["http_app", "make_server", "serve", "server_of"]
 
 T = TypeVar("T")
 
@@ -55,6 +56,20 @@ def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any
         ToolDefinitionError: an item is not a tool.
         ConfigError: no tools are given.
     """
+    return make_server(source, lambda ctx: deps, name=name)
+
+
+def make_server(source: object, deps_of: Callable[[ServerRequestContext[Any]], Any], *, name: str = "") -> Server[Any]:
+    """The same with dependencies that are of each call.
+
+    Args:
+        source: as for `server_of`.
+        deps_of: what the tool of a call gets as ``ctx.deps``.
+        name: as for `server_of`.
+
+    Raises:
+        ToolDefinitionError, ConfigError: as for `server_of`.
+    """
     agent = source if isinstance(source, Agent) else None
     registry = ToolRegistry.of(source) if agent is None else agent.runtime.tools
     if not len(registry):
@@ -71,7 +86,7 @@ def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any
         bound = tool.bind(params.arguments or {})
         if isinstance(bound, ArgumentError):
             return _error_result(f"ArgumentError: {bound}")
-        return await _call(tool, bound, ctx, deps)
+        return await _call(tool, bound, ctx, deps_of(ctx))
 
     return Server(
         name or (agent.name if agent is not None else None) or "locus",
@@ -158,7 +173,17 @@ async def _call(tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[An
         return _error_result(error_text(e))
     content = result_content(value, tool)
     blocks = [content] if isinstance(content, str) else content
-    return types.CallToolResult(content=[_content(block) for block in blocks])
+    structured = _read_object(content) if isinstance(value, Mapping) else None
+    return types.CallToolResult(content=[_content(block) for block in blocks], structured_content=structured)
+
+
+def _read_object(content: object) -> dict[str, Any] | None:
+    """The same as the text of a result, for programs; None where the text was cut."""
+    try:
+        found = json.loads(content) if isinstance(content, str) else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _error_result(text: str) -> types.CallToolResult:
