@@ -23,7 +23,15 @@ from locus_plugin_serve.sse import EventStream
 from locus_plugin_serve.turns import Turn, Turns
 from locus_plugin_serve.users import ThreadName
 
-__all__ = ["ClientLeft", "await_result", "read_request_id", "stream_turn", "take_on_disconnect", "user_of"]
+__all__ = [
+    "ClientLeft",
+    "await_result",
+    "check_request_id",
+    "read_request_id",
+    "stream_turn",
+    "take_on_disconnect",
+    "user_of",
+]
 
 _LEFT = "the client left"
 
@@ -47,7 +55,15 @@ def read_request_id(request: Request, body: Body) -> str:
     Raises:
         Problem: it cannot be one.
     """
-    text = body.take("request_id", str, "") or request.headers.get("idempotency-key", "")
+    return check_request_id(body.take("request_id", str, "") or request.headers.get("idempotency-key", ""))
+
+
+def check_request_id(text: str) -> str:
+    """The same text, if it can be a client's name for a turn.
+
+    Raises:
+        Problem: it cannot.
+    """
     if len(text) > _LONGEST or not text.isprintable():
         raise Problem.of_input(
             f"a request id must have at most {_LONGEST} printable characters, got {text!r:.80}", param="request_id"

@@ -19,6 +19,7 @@ from locus.core.errors import ConfigError
 from locus_plugin_serve.a2a import A2aApi
 from locus_plugin_serve.agui import AgUiApi
 from locus_plugin_serve.gate import Gate
+from locus_plugin_serve.mcp import McpApi
 from locus_plugin_serve.metrics import Metrics
 from locus_plugin_serve.native import NativeApi
 from locus_plugin_serve.openai_chat import ChatApi
@@ -79,6 +80,7 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
     turns = Turns(agent, settings, metrics, deps=deps)
     metrics.running.set_function(lambda: turns.running)
     leave, left = anyio.Event(), anyio.Event()
+    mcp = McpApi(turns)
 
     async def health(request: Request) -> Response:
         draining = turns.draining.is_set() or leave.is_set()
@@ -99,6 +101,7 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
                     left.set()
 
             group.start_soon(live)
+            group.start_soon(mcp.live, left)
             await started.wait()
             yield
             leave.set()
@@ -112,6 +115,7 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
         *ResponsesApi(turns).routes,
         *AgUiApi(turns).routes,
         *A2aApi(turns).routes,
+        *mcp.routes,
     ]
     router = Router(routes, redirect_slashes=False, default=_not_found, lifespan=lifespan)
     return ServedAgent(turns, leave, left, Gate(router, settings, Users(settings.tokens), metrics))
