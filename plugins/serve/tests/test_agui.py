@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ag_ui.core import Event, RunAgentInput, UserMessage
@@ -11,7 +12,8 @@ from pydantic import TypeAdapter
 from locus import tool
 from locus_testkit import call, never
 
-from .conftest import Client, StartServer, make_agent
+from .conftest import PATIENCE, Client, StartServer, make_agent
+from .processes import until
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(Event)
 
@@ -87,3 +89,12 @@ def test_failures_are_errors_of_the_protocol_or_of_http(start_server: StartServe
         client.post_json("/api/threads/t/turns", prompt="Go.", wait=False)
         assert client.post_json("/agui", **_input("t", "run-1", "Hi.")).status_code == 409
         client.post_json("/api/threads/t/cancel")
+
+
+def test_a_run_that_is_cancelled_says_so(start_server: StartServer) -> None:
+    server = start_server(make_agent(never))
+    with server.client() as client, server.client() as other, ThreadPoolExecutor(1) as pool:
+        events = pool.submit(_run, client, _input("t", "run-1", "Pay."))
+        until(lambda: other.get("/api/threads/t").json().get("status") == "running", "a run")
+        other.post_json("/api/threads/t/cancel")
+        assert events.result(PATIENCE)[-1].outcome.type == "cancelled"

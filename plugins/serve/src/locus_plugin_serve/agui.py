@@ -123,6 +123,8 @@ class _Writer:
                 for each in result.interrupts
             ]
             outcome = {"type": "interrupt", "interrupts": asked}
+        elif result.ending.is_cancelled:
+            outcome = {"type": "cancelled"}
         yield _event("RUN_FINISHED", **self._run, outcome=outcome, result={"stopReason": result.stop_reason})
 
     def fail(self, problem: Problem) -> Iterable[bytes]:
