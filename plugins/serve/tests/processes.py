@@ -47,13 +47,26 @@ class ServerProcess:
         folder: its working directory.
         port: where it listens.
         agent: which of the agents.
+        configuration: the content of its ``locus.toml``.
         arguments: further ones of the command line.
         variables: further ones of the environment.
     """
 
-    def __init__(self, folder: Path, port: int, *arguments: str, agent: str = "agent", **variables: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        port: int,
+        *arguments: str,
+        agent: str = "agent",
+        configuration: str = "",
+        **variables: str,
+    ) -> None:
         shutil.copy(_SHOP, folder)
-        command = [sys.executable, "-P", "-m", "locus", "serve", f"shop.py:{agent}", "--port", str(port)]
+        command = [sys.executable, "-P", "-m", "locus"]
+        if configuration:
+            (folder / "locus.toml").write_text(configuration, encoding="utf-8")
+            command += ["--config", "locus.toml"]
+        command += ["serve", f"shop.py:{agent}", "--port", str(port)]
         command += ["--checkpointer", "runs.db", *arguments]
         environment = {**os.environ, "LOCUS_STATE": str(folder / "state"), "PYTHONUNBUFFERED": "1", **variables}
         self.said = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from locus.core.errors import ConfigError
 from locus.plugins import Secret
 from locus_plugin_serve import ServeSettings
-from locus_plugin_serve.problems import as_problem
+from locus_plugin_serve.problems import Problem, as_problem
+from locus_plugin_serve.users import COOKIE_SECONDS, Users
 from locus_testkit import call
 
 from .conftest import StartServer, make_agent
@@ -62,6 +64,53 @@ def test_a_response_of_another_user_cannot_be_gone_on_with(start_server: StartSe
         made = alice.post_json("/v1/responses", model="shop", input="A secret.").json()
         stolen = bob.post_json("/v1/responses", model="shop", input="And?", previous_response_id=made["id"])
         assert (stolen.status_code, stolen.json()["error"]["code"]) == (404, "unknown_thread")
+
+
+def test_a_cookie_is_good_for_events_of_its_user_and_for_nothing_else(start_server: StartServer) -> None:
+    server = start_server(make_agent("Hello."), tokens=TOKENS, hosts=["agents.example"])
+    with server.client(ALICE) as alice, server.client(BOB) as bob, server.client() as page:
+        alice.post_json("/api/threads/plan/turns", prompt="A secret.")
+        given = alice.post("/api/cookie").headers["set-cookie"]
+        name, value = given.partition(";")[0].split("=", 1)
+        assert (name, ALICE in given) == ("locus-events-shop", False)
+        assert {"HttpOnly", "Path=/api/threads", "SameSite=strict"} < set(given.split("; "))
+        assert "Secure" not in given
+        assert "Secure" in alice.post("/api/cookie", headers={"Host": "agents.example"}).headers["set-cookie"]
+        other = bob.post("/api/cookie").headers["set-cookie"].partition(";")[0].partition("=")[2]
+
+        def status(path: str, cookie: str, method: str = "GET", **headers: str) -> int:
+            return page.request(method, path, headers={"Cookie": f"{name}={cookie}", **headers}).status_code
+
+        assert status("/api/threads/plan/events", value) == 200
+        assert status("/api/threads/plan/events", other) == 404
+        paths = ("/api/threads", "/api/threads/plan", "/api/threads/plan/events/", "/metrics", "/v1/models")
+        assert [status(path, value) for path in paths] == [401] * len(paths)
+        assert [status(f"/api/{path}", value, "POST") for path in ("cookie", "threads/plan/cancel")] == [401] * 2
+        assert status("/api/threads/plan/events", value, Origin="https://evil.example") == 403
+        # What was not signed here, for this user, is nothing.
+        changed = f"{value[:-1]}{'0' if value[-1] != '0' else '1'}"
+        forged = (value.replace("alice", "bob"), changed, "", "alice:9.x", "alice:99999999999999999.x")
+        assert [status("/api/threads/plan/events", each) for each in forged] == [401] * len(forged)
+        assert status("/api/threads/plan/events", value, Authorization="Bearer x") == 401
+
+
+def test_a_cookie_ends_with_its_time_or_its_token() -> None:
+    users = Users(ServeSettings(tokens=TOKENS).tokens, "shop")
+    made = users.make_cookie("alice", 1_000.0)
+    assert users.read_cookie(made, 999.0 + COOKIE_SECONDS) == "alice"
+    others = (Users({**users_of(TOKENS), "alice": Secret("a" * 40)}, "shop"), Users(users_of(TOKENS), "bank"))
+    for reader, now in ((users, 1_000.0 + COOKIE_SECONDS), *((each, 1_000.0) for each in others)):
+        with pytest.raises(Problem, match="fetch a new one"):
+            reader.read_cookie(made, now)
+    later = made.replace(str(1_000 + COOKIE_SECONDS), str(9_000 + COOKIE_SECONDS))
+    with pytest.raises(Problem, match="fetch a new one"):
+        users.read_cookie(later, 1_000.0)
+    assert Users({}, "shop").make_cookie("local", 1_000.0) == ""
+
+
+def users_of(tokens: Mapping[str, str | Secret]) -> Mapping[str, Secret]:
+    """The tokens as the settings have them."""
+    return ServeSettings(tokens=tokens).tokens
 
 
 def test_a_page_that_rebinds_its_name_is_refused(start_server: StartServer) -> None:

@@ -80,7 +80,7 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
     turns = Turns(agent, settings, metrics, deps=deps)
     metrics.running.set_function(lambda: turns.running)
     leave, left = anyio.Event(), anyio.Event()
-    mcp = McpApi(turns)
+    mcp, users = McpApi(turns), Users(settings.tokens, agent.name)
 
     async def health(request: Request) -> Response:
         draining = turns.draining.is_set() or leave.is_set()
@@ -110,7 +110,7 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
     routes = [
         Route("/healthz", health, methods=["GET"]),
         Route("/metrics", expose, methods=["GET"]),
-        *NativeApi(turns).routes,
+        *NativeApi(turns, users).routes,
         *ChatApi(turns).routes,
         *ResponsesApi(turns).routes,
         *AgUiApi(turns).routes,
@@ -118,7 +118,7 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
         *mcp.routes,
     ]
     router = Router(routes, redirect_slashes=False, default=_not_found, lifespan=lifespan)
-    return ServedAgent(turns, leave, left, Gate(router, settings, Users(settings.tokens), metrics))
+    return ServedAgent(turns, leave, left, Gate(router, settings, users, metrics))
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

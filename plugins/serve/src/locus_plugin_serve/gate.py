@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from locus_plugin_serve.answering import ClientLeft
@@ -13,10 +16,13 @@ from locus_plugin_serve.problems import Problem, as_problem
 from locus_plugin_serve.settings import ServeSettings, is_loopback
 from locus_plugin_serve.users import Users
 
-__all__ = ["Gate"]
+__all__ = ["Gate", "is_loopback_name"]
 
 #: Paths that need no token, since they say nothing about anybody's runs.
 _OPEN = frozenset({"/healthz", "/.well-known/agent-card.json"})
+
+#: What a cookie is enough for.
+_EVENTS = re.compile(r"/api/threads/[^/]+/events")
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -78,11 +84,18 @@ class Gate:
         if self._open > self._settings.max_requests:
             raise Problem.of_load(f"{self._settings.max_requests} requests are open, as many as may be")
         if scope["path"] not in _OPEN:
-            token = headers.get("authorization")
-            scope["locus.user"] = self._users.authenticate(None if token is None else token.encode("latin-1"))
+            scope["locus.user"] = self._identify(scope, headers)
         length = headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length) > self._settings.max_body_bytes:
             raise self._too_long()
+
+    def _identify(self, scope: Scope, headers: Headers) -> str:
+        token = headers.get("authorization")
+        if token is None and scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"]):
+            cookie = cookie_parser(headers.get("cookie", "")).get(self._users.cookie)
+            if cookie is not None:
+                return self._users.read_cookie(cookie, time.time())
+        return self._users.authenticate(None if token is None else token.encode("latin-1"))
 
     def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
         left = self._settings.max_body_bytes
@@ -99,6 +112,11 @@ class Gate:
 
     def _too_long(self) -> Problem:
         return Problem(413, f"the body may have {self._settings.max_body_bytes:,} bytes", code="body_too_long")
+
+
+def is_loopback_name(host: str) -> bool:
+    """Whether a ``Host`` header names this machine, which a browser reaches without TLS."""
+    return _name_of(host) in _LOOPBACK
 
 
 def _name_of(host: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -20,11 +21,12 @@ from locus_plugin_serve.answering import await_result, read_request_id, stream_t
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.following import Place, follow_thread, is_at_end
+from locus_plugin_serve.gate import is_loopback_name
 from locus_plugin_serve.problems import Problem
 from locus_plugin_serve.results import info_to_json, result_to_json, thread_to_json
 from locus_plugin_serve.sse import EventStream
 from locus_plugin_serve.turns import Turn, Turns, unknown_thread
-from locus_plugin_serve.users import ThreadName
+from locus_plugin_serve.users import COOKIE_SECONDS, ThreadName, Users
 
 __all__ = ["NativeApi", "name_new_thread"]
 
@@ -48,16 +50,18 @@ class NativeApi:
 
     Args:
         turns: the turns of the agent.
+        users: make the cookies that pages read events with.
     """
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns, self._settings = turns, turns.settings
+    def __init__(self, turns: Turns, users: Users) -> None:
+        self._turns, self._users, self._settings = turns, users, turns.settings
 
     @property
     def routes(self) -> list[Route]:
         """Where they are."""
         return [
             Route("/api/turns", self.begin, methods=["POST"]),
+            Route("/api/cookie", self.make_cookie, methods=["POST"]),
             Route("/api/threads", self.list_threads, methods=["GET"]),
             Route("/api/threads/{thread}", self.show, methods=["GET"]),
             Route("/api/threads/{thread}/turns", self.begin, methods=["POST"]),
@@ -141,6 +145,23 @@ class NativeApi:
             with suppress(ThreadBusy):  # the process that has it gets the signal
                 await self._turns.resume(thread)  # one that no process has ends only if a process takes it up
         return JSONResponse({"thread": thread.name}, 202)
+
+    async def make_cookie(self, request: Request) -> Response:
+        """Give a page the cookie that its ``EventSource`` reads events with."""
+        made = self._users.make_cookie(user_of(request), time.time())
+        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
+        if made:
+            answer.set_cookie(
+                self._users.cookie,
+                made,
+                max_age=COOKIE_SECONDS,
+                path="/api/threads",
+                # Browsers may take no secure cookie without TLS; from elsewhere the server is reached through a proxy.
+                secure=not is_loopback_name(request.headers.get("host", "")),
+                httponly=True,
+                samesite="strict",
+            )
+        return answer
 
     # -- threads ----------------------------------------------------------------------------------
 

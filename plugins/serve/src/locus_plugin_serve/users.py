@@ -13,10 +13,16 @@ from locus.plugins import Secret
 from locus_plugin_serve.problems import Problem
 from locus_plugin_serve.settings import USER
 
-__all__ = ["LOCAL", "ThreadName", "Users"]
+__all__ = ["COOKIE_SECONDS", "LOCAL", "ThreadName", "Users"]
 
 #: The user of a server without tokens.
 LOCAL = "local"
+
+#: How long a cookie is good: a working day.
+COOKIE_SECONDS = 12 * 3600
+
+_PURPOSE = "locus serve: a cookie to read events with"
+_LONGEST_TIME = 12
 
 _THREAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}", re.ASCII)
 
@@ -60,14 +66,25 @@ class ThreadName:
 
 
 class Users:
-    """Knows users by their tokens, of which only digests are kept.
+    """Knows users by their tokens, of which only digests are kept, and by cookies made of those.
+
+    A page's ``EventSource`` can send no token, and what its address has is in logs. So a page fetches a cookie with the
+    token, and the cookie is good for reading events and for nothing else. It is signed with the digest of the token, so
+    it is good after a restart, too, and no longer when the token is another one.
 
     Args:
         tokens: by user; empty = everybody is `LOCAL`.
+        server: the agent's name: servers at other ports of one host share its cookies.
     """
 
-    def __init__(self, tokens: Mapping[str, Secret]) -> None:
+    def __init__(self, tokens: Mapping[str, Secret], server: str) -> None:
         self._digests = {user: _digest(secret.reveal().encode()) for user, secret in tokens.items()}
+        self._server = server
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie."""
+        return f"locus-events-{self._server}"
 
     def authenticate(self, authorization: bytes | None) -> str:
         """The user of a request.
@@ -86,13 +103,43 @@ class Users:
             if hmac.compare_digest(asked, digest):
                 found = user
         if found is None or scheme.lower() != b"bearer":
-            raise Problem(
-                401,
-                "expected the header Authorization: Bearer TOKEN with the token of a user",
-                kind="authentication_error",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+            raise _refusal("expected the header Authorization: Bearer TOKEN with the token of a user")
         return found
+
+    def make_cookie(self, user: str, now: float) -> str:
+        """The value of a cookie that is good for `COOKIE_SECONDS`; ``""`` where no tokens are set.
+
+        Args:
+            user: who has shown a token.
+            now: seconds since the epoch.
+        """
+        return self._sign(user, int(now) + COOKIE_SECONDS) if self._digests else ""
+
+    def read_cookie(self, value: str, now: float) -> str:
+        """The user of a cookie.
+
+        Args:
+            value: of the cookie.
+            now: seconds since the epoch.
+
+        Raises:
+            Problem: it was not made here, or is too old.
+        """
+        user, _, rest = value.partition(":")
+        until, _, _ = rest.partition(".")
+        if user in self._digests and until.isascii() and until.isdigit() and len(until) <= _LONGEST_TIME:
+            made = self._sign(user, int(until))
+            if hmac.compare_digest(made.encode(), value.encode()) and now < int(until):
+                return user
+        raise _refusal(f"the cookie {self.cookie} is not good, or no longer; fetch a new one with the token")
+
+    def _sign(self, user: str, until: int) -> str:
+        said = f"{_PURPOSE}\n{self._server}\n{user}\n{until}".encode()
+        return f"{user}:{until}.{hmac.new(self._digests[user], said, hashlib.sha256).hexdigest()}"
+
+
+def _refusal(text: str) -> Problem:
+    return Problem(401, text, kind="authentication_error", headers={"WWW-Authenticate": "Bearer"})
 
 
 def _digest(token: bytes) -> bytes:
