@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from starlette.responses import Response
 
 from locus.core.errors import ConfigError
 from locus.plugins import Secret
@@ -72,7 +73,7 @@ def test_a_cookie_is_good_for_events_of_its_user_and_for_nothing_else(start_serv
         alice.post_json("/api/threads/plan/turns", prompt="A secret.")
         given = alice.post("/api/cookie").headers["set-cookie"]
         name, value = given.partition(";")[0].split("=", 1)
-        assert (name, ALICE in given) == ("locus-events-shop", False)
+        assert (name, ALICE in given) == (Users({}, "shop").cookie, False)
         assert {"HttpOnly", "Path=/api/threads", "SameSite=strict"} < set(given.split("; "))
         assert "Secure" not in given
         assert "Secure" in alice.post("/api/cookie", headers={"Host": "agents.example"}).headers["set-cookie"]
@@ -92,6 +93,15 @@ def test_a_cookie_is_good_for_events_of_its_user_and_for_nothing_else(start_serv
         forged = (value.replace("alice", "bob"), changed, "", "alice:9.x", "alice:99999999999999999.x")
         assert [status("/api/threads/plan/events", each) for each in forged] == [401] * len(forged)
         assert status("/api/threads/plan/events", value, Authorization="Bearer x") == 401
+
+
+@pytest.mark.parametrize("name", ["Support desk", "a;b=c", "Büro", "x" * 5_000])
+def test_the_cookie_of_an_agent_with_any_name_can_be_set(name: str) -> None:
+    users = Users({"alice": Secret(ALICE)}, name)
+    answer = Response()
+    answer.set_cookie(users.cookie, users.make_cookie("alice", 1_000.0))
+    assert answer.headers["set-cookie"].startswith(f"{users.cookie}=")
+    assert users.cookie != Users({}, "another").cookie
 
 
 def test_a_cookie_ends_with_its_time_or_its_token() -> None:

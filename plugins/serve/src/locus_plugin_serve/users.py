@@ -83,8 +83,8 @@ class Users:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie."""
-        return f"locus-events-{self._server}"
+        """The name of the cookie; that of an agent may be any text."""
+        return f"locus-events-{_digest(self._server.encode()).hex()[:8]}"
 
     def authenticate(self, authorization: bytes | None) -> str:
         """The user of a request.
