@@ -42,7 +42,7 @@ def shop(here: Path) -> Iterator[Path]:
     before = set(sys.modules)
     yield Path(shutil.copy(Path(__file__).parent / "shop.py", here))
     for name in set(sys.modules) - before:
-        if name.startswith("locus_eval_"):
+        if name.startswith("locus_agent_"):
             del sys.modules[name]
 
 

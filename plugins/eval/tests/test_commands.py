@@ -152,7 +152,7 @@ def test_an_agent_of_a_module_is_found_in_the_working_directory(
     (here / "eval_shop_module.py").write_text((here / "shop.py").read_text())
     monkeypatch.syspath_prepend(here)
     assert evaluate("-a", "eval_shop_module:agent").status == 0
-    assert "eval_no_module cannot be loaded" in evaluate("-a", "eval_no_module:agent").err
+    assert "module 'eval_no_module' not found" in evaluate("-a", "eval_no_module:agent").err
 
 
 def test_a_check_whose_plugin_is_missing_is_said_before_anything_runs(

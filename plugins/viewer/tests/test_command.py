@@ -110,9 +110,9 @@ def test_an_agent_of_a_file_goes_on_with_a_run(file: Path, environment: dict[str
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere.py:agent",), "nowhere.py:agent"),
-        (("shop.py:agnet",), "did you mean 'agent'?"),
-        (("shop.py",), "expected FILE:NAME"),
+        (("nowhere.py:agent",), "file not found: 'nowhere.py'"),
+        (("shop.py:agnet",), "did you mean shop.py:agent?"),
+        (("shop.py",), "expected FILE.py:NAME"),
         (("--host", "192.0.2.1"), "cannot serve at 192.0.2.1"),
     ],
 )

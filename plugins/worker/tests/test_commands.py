@@ -103,7 +103,7 @@ def test_a_thread_that_is_not_there_is_one_line_that_names_the_nearest(locus: Lo
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("shop", "expected MODULE:NAME, such as shop:agent, or FILE.py:NAME, got 'shop'"),
+        ("shop", "expected FILE.py:NAME, such as shop.py:agent, or MODULE:NAME, got 'shop'"),
         ("shop:agnet", "shop has no 'agnet'; did you mean shop:agent?"),
         ("shpo:agent", "module 'shpo' not found; did you mean shop?"),
         (

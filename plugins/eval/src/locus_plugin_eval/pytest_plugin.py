@@ -21,9 +21,9 @@ import pytest
 from attrs import evolve
 
 from locus.core.errors import LocusError
+from locus_kit.agents import load_agent
 from locus_plugin_eval.cases import Case, Suite
 from locus_plugin_eval.evaluation import evaluate
-from locus_plugin_eval.loading import load_agent
 from locus_plugin_eval.reading import read_cases
 from locus_plugin_eval.report import Report
 from locus_plugin_eval.tape import Tape

@@ -12,12 +12,12 @@ from attrs import evolve, frozen
 
 from locus.core.errors import InputError
 from locus.plugin import Lazy
+from locus_kit.agents import load_agent
 from locus_plugin_eval.cases import Suite
 from locus_plugin_eval.commands.progress import Progress
 from locus_plugin_eval.comparison import Comparison, compare
 from locus_plugin_eval.evaluation import evaluate
 from locus_plugin_eval.junit import write_junit
-from locus_plugin_eval.loading import load_agent
 from locus_plugin_eval.page import draw_page
 from locus_plugin_eval.reading import read_cases
 from locus_plugin_eval.report import Report

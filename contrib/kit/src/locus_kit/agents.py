@@ -1,10 +1,11 @@
-"""``shop.py:agent``: the agent that a name on the command line, or in a file of cases, means."""
+"""``shop.py:agent``: the agent that a name on a command line, or in a file, means."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import sys
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -17,12 +18,17 @@ from locus.core.errors import InputError, LocusError, closest
 __all__ = ["load_agent"]
 
 
-def load_agent(text: str, *, folder: Path | None = None) -> Agent[Any, Any]:
+def _is_agent(value: object) -> bool:
+    return isinstance(value, Agent)
+
+
+def load_agent(text: str, *, folder: Path | None = None, is_agent: Callable[[object], bool] = _is_agent) -> Any:
     """The agent that ``FILE.py:NAME`` or ``MODULE:NAME`` names; a function without parameters is called for it.
 
     Args:
         text: the reference.
         folder: where a relative file is; None = the working directory.
+        is_agent: what is taken for an agent, for those who also take what is made of one, such as a graph.
 
     Raises:
         InputError: the file or module cannot be loaded, or has no such agent.
@@ -32,20 +38,20 @@ def load_agent(text: str, *, folder: Path | None = None) -> Agent[Any, Any]:
         raise InputError(f"expected FILE.py:NAME, such as shop.py:agent, or MODULE:NAME, got {text!r}")
     module = _load_file(place, folder or Path.cwd()) if place.endswith(".py") else _load_module(place)
     value = vars(module).get(name)
-    if inspect.isfunction(value):
+    if inspect.isfunction(value):  # not what else can be called, such as a tool
         try:
             value = value()
         except LocusError:
             raise
         except Exception as e:
             raise InputError(f"{text}: {name}() failed: {type(e).__name__}: {e}") from e
-    if not isinstance(value, Agent):
-        agents = sorted(key for key, each in vars(module).items() if isinstance(each, Agent))
-        near = closest(name, agents)
-        hint = f"did you mean {place}:{near}?" if near else f"its agents: {', '.join(agents) or 'none'}"
-        what = f"has no {name!r}" if name not in vars(module) else f"{name!r} is {type(value).__name__}, not an Agent"
-        raise InputError(f"{place} {what}; {hint}")
-    return value
+    if is_agent(value):
+        return value
+    agents = sorted(key for key, each in vars(module).items() if is_agent(each))
+    near = closest(name, agents)
+    hint = f"did you mean {place}:{near}?" if near else f"agents in it: {', '.join(map(repr, agents)) or 'none'}"
+    what = f"has no {name!r}" if name not in vars(module) else f"{name!r} is {type(value).__name__}, not an Agent"
+    raise InputError(f"{place} {what}; {hint}")
 
 
 def _load_module(name: str) -> ModuleType:
@@ -54,6 +60,12 @@ def _load_module(name: str) -> ModuleType:
         sys.path.append(str(Path.cwd()))
     try:
         return importlib.import_module(name)
+    except ModuleNotFoundError as e:
+        if e.name is None or not (name == e.name or name.startswith(f"{e.name}.")):
+            raise InputError(f"{name} cannot be loaded: {e}") from e
+        near = closest(name, [path.stem for path in Path.cwd().glob("*.py")])
+        hint = f"did you mean {near}?" if near else f"no such module in {Path.cwd()}, and none is installed"
+        raise InputError(f"module {name!r} not found; {hint}") from e
     except LocusError:
         raise
     except Exception as e:
@@ -62,8 +74,8 @@ def _load_module(name: str) -> ModuleType:
 
 def _load_file(text: str, folder: Path) -> ModuleType:
     path = (folder / text).resolve()
-    # Two agents of files with the same name may be compared, so the module's name says which file it is.
-    spec = spec_from_file_location(f"locus_eval_{path.stem}_{crc32(bytes(path)):08x}", path)
+    # Two files may have the same name, or that of a module which is installed: the module's name says which it is.
+    spec = spec_from_file_location(f"locus_agent_{path.stem}_{crc32(bytes(path)):08x}", path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise InputError(f"file not found: {text!r} in {folder}")
     if str(path.parent) not in sys.path:
