@@ -2,7 +2,8 @@
 
 ``python -m contrib.bench.viewer`` makes the file, starts the command in a process of its own, and prints the table for
 RESULTS.md; ``--quick`` makes a smaller file. Times are those of a client on the same machine: of the first request, and
-the median of those behind it. Memory is the resident set of the process, with that of a viewer of one short thread.
+the median of those behind it; CPU is what the process of the viewer used for a request, which other programs change
+less. Memory is the resident set of the process, with that of a viewer of one short thread.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from statistics import median
 from typing import Any
 
 import httpx
+from attrs import frozen
 
 from locus import Agent, tool
 from locus.core.journal import Entry, Transition
@@ -73,15 +75,41 @@ def viewing(path: Path) -> Iterator[tuple[int, httpx.Client]]:
                 process.send_signal(signal.SIGTERM)
 
 
-def timed(client: httpx.Client, path: str, times: int = 9) -> tuple[float, float, int]:
-    """Milliseconds of the first request and the median of the others, and the bytes of the answer."""
-    taken = []
+@frozen
+class Timed:
+    """Milliseconds of the first request and the median of the others, the same of CPU, and the bytes of the answer."""
+
+    first: float
+    usual: float
+    first_cpu: float
+    usual_cpu: float
+    size: int
+
+    def row(self, what: str, goal: str = "") -> tuple[str, ...]:
+        """A row of the table."""
+        first, usual = f"{self.first:.0f} ms", f"**{self.usual:.0f} ms**"
+        cpu = f"{self.first_cpu:.0f} ms, then {self.usual_cpu:.0f} ms"
+        return what, first, usual, cpu, f"{self.size / 1000:.0f} kB", goal
+
+
+def timed(client: httpx.Client, pid: int, path: str, times: int = 9) -> Timed:
+    """Ask for a page some times."""
+    taken, used = [], []
     for _ in range(times):
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), threads_cpu(pid)
         answer = client.get(path)
         taken.append((time.perf_counter() - begun) * 1000)
+        used.append(threads_cpu(pid) - before)
         assert answer.status_code == 200, answer.text
-    return taken[0], median(taken[1:]), len(answer.content)
+    return Timed(taken[0], median(taken[1:]), used[0], median(used[1:]), len(answer.content))
+
+
+def threads_cpu(pid: int) -> float:
+    """Milliseconds of CPU that the threads of a process have used, as the scheduler counts them."""
+    found = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found += int((thread / "schedstat").read_text(encoding="utf-8").split()[0])
+    return found / 1e6
 
 
 def memory(pid: int) -> float:
@@ -151,8 +179,8 @@ def main() -> None:
         assert isinstance(last.body, Transition), last
         asyncio.run(fill(empty, 1, 1))
         with viewing(empty) as (pid, client):
-            timed(client, "/")
-            timed(client, "/thread?id=long")
+            timed(client, pid, "/")
+            timed(client, pid, "/thread?id=long")
             anchor = memory(pid)
         rows = []
         with viewing(path) as (pid, client):
@@ -164,18 +192,26 @@ def main() -> None:
                 ("the same, a part in the middle", f"/thread?id=long&window={middle}", "500 ms"),
                 ("the same, its first part", "/thread?id=long&window=0", "500 ms"),
             ):
-                first, usual, size = timed(client, where)
-                rows.append((what, f"{first:.0f} ms", f"**{usual:.0f} ms**", f"{size / 1000:.0f} kB", goal))
-            rows.append(("memory after these", f"{anchor:.0f} MB", f"**{memory(pid):.0f} MB**", "", "150 MB"))
+                rows.append(timed(client, pid, where).row(what, goal))
+            rows.append(("memory after these", f"{anchor:.0f} MB", f"**{memory(pid):.0f} MB**", "", "", "150 MB"))
             used, passed, events = asyncio.run(follow(client, 50, path, pid))
             share = f"{100 * used / passed:.0f} %"
-            rows.append((f"CPU, 50 follow a run: {events:,} events in {passed:.0f} s", "", f"**{share}**", "", "5 %"))
-            first, _, size = timed(client, f"/thread/state?id=long&n={head // 2}", 2)
             rows.append(
-                ("state in the middle of the long run, not kept", f"{first:.0f} ms", "", f"{size / 1000:.0f} kB", "")
+                (f"CPU, 50 follow a run: {events:,} events in {passed:.0f} s", "", "", f"**{share}**", "", "5 %")
             )
-            rows.append(("memory after that", "", f"{memory(pid):.0f} MB", "", ""))
-        print("| what | first, or anchor | usual | size | goal |\n|---|---|---|---|---|")
+            # Each is far from those before: what is usual is not a state that is kept.
+            for what, part in (
+                ("state in the middle of the long run", 2),
+                ("near its end", 1.1),
+                ("near its beginning", 9),
+            ):
+                n = (int(head / part) - 1) // 4 * 4 + 1
+                rows.append(timed(client, pid, f"/thread/state?id=long&n={n}", 3).row(what))
+            rows.append(
+                timed(client, pid, f"/thread/request?id=long&n={head // 8 * 4 + 2}", 3).row("request in the middle")
+            )
+            rows.append(("memory after that", "", f"{memory(pid):.0f} MB", "", "", "150 MB"))
+        print("| what | first, or anchor | usual | CPU | size | goal |\n|---|---|---|---|---|---|")
         for row in rows:
             print(f"| {' | '.join(row)} |")
 
