@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import codeop
 import re
 import subprocess
 import sys
@@ -95,6 +97,21 @@ def test_a_document_can_be_followed(paths: tuple[Path, ...], backend: str, modul
     for block in [block for path in paths for block in blocks(path)]:
         # Commands are other processes: they do not depend on the backend.
         session.follow(block, commands=backend == "asyncio")
+
+
+@pytest.mark.parametrize("path", [path for path in pages() if path.parent.name == "tutorial"], ids=shown)
+def test_blocks_of_the_tutorial_can_be_pasted_into_python(path: Path) -> None:
+    """Line by line: before Python 3.13, an empty line ends what is indented, and a line at the margin does not."""
+    compiled = codeop.CommandCompiler()
+    compiled.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    for block in blocks(path):
+        if block.language == "python" and "file" not in block.comments:
+            held: list[str] = []
+            for line in [*block.text.splitlines(), ""]:
+                held.append(line)
+                if compiled("\n".join(held), block.where) is not None:
+                    held.clear()
+            assert not any(held), f"{block.where}: {held} is not finished"
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=shown)
