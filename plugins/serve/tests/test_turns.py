@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from locus import tool
+from locus_plugin_sqlite import SqliteStore
 from locus_testkit import call, never
 
-from .conftest import PATIENCE, Client, Gate, StartServer, make_agent
+from .conftest import PATIENCE, Client, Gate, StartServer, make_agent, parse_events
 from .processes import until
 
 
@@ -45,6 +47,47 @@ def test_a_streamed_turn_has_what_is_recorded_with_ids_and_the_pieces_without(st
     names = [each.name for each in events]
     assert names.index("model_chunk") < names.index("said") < names.index("tool_start") < names.index("returned")
     assert all(each.data.get("thread_id") is None for each in events)
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_the_pieces_of_an_answer_come_before_its_record(start_server: StartServer, tmp_path: Path, store: str) -> None:
+    kept: dict[str, Any] = {"checkpointer": SqliteStore(tmp_path / "runs.db")} if store == "file" else {}
+    turns = [each for n in range(8) for each in ([f"This is number {n}.", call("charge", cents=n)],)]
+    server = start_server(make_agent(*turns, "It is paid.", tools=[charge], **kept))
+    with server.client() as client:
+        events = client.read_stream("POST", "/api/threads/a/turns", prompt="Pay.", stream=True)
+    pieces, told = "", []
+    for each in events:
+        if each.name == "model_chunk" and each.data["kind"] == "text":
+            pieces += each.data["text"]
+        elif each.name == "said":
+            told.append((pieces, each.data["text"]))
+            pieces = ""
+    assert pieces == ""
+    assert len(told) == 9
+    assert all(shown == said for shown, said in told), told
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_pieces_are_made_where_somebody_may_read_them(start_server: StartServer, gate: Gate, waits: bool) -> None:
+    server = start_server(make_agent(call("gate"), "I went through.", tools=[gate.tool]))
+
+    def post() -> None:
+        with server.client() as client:
+            client.post_json("/api/threads/a/turns", prompt="Go.", wait=waits)
+
+    asks = threading.Thread(target=post)
+    asks.start()
+    assert gate.entered.wait(PATIENCE)
+    names = []
+    with server.client() as watcher, watcher.stream("GET", "/api/threads/a/events") as answer:
+        for each in parse_events(answer.iter_lines()):
+            names.append(each.name)
+            gate.opened.set()
+    asks.join(PATIENCE)
+    assert names[-1] == "ended"
+    # Whoever waits for the result reads no pieces, so the model is not asked for any.
+    assert ("model_chunk" in names) is not waits
 
 
 def test_a_client_that_comes_again_gets_the_rest_and_nothing_twice(start_server: StartServer) -> None:

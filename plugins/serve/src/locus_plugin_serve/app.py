@@ -76,9 +76,8 @@ def make_app(agent: Agent[Any, Any], settings: ServeSettings | None = None, *, d
             f"{type(agent.threads.store).__name__} keeps no history, which events are read from; use a store that "
             "does, such as sqlite:runs.db"
         )
-    metrics = Metrics()
+    metrics = Metrics(lambda: turns.running)
     turns = Turns(agent, settings, metrics, deps=deps)
-    metrics.running.set_function(lambda: turns.running)
     leave, left = anyio.Event(), anyio.Event()
     mcp, users = McpApi(turns), Users(settings.tokens, agent.name)
 

@@ -7,6 +7,7 @@ has in one, those that find no room are left out, and with them the rest of that
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 
 import anyio
 
@@ -17,13 +18,19 @@ __all__ = ["Feed"]
 #: How many pieces of answers may wait for a reader, and how many events of all kinds.
 _CHUNKS, _EVENTS = 2_000, 20_000
 
+#: Seconds between two writes to one client while events come without a pause; nobody sees it.
+_GATHER = 0.025
+
 
 class Feed:
     """The events of a thread, for one reader."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
-        self._changed = anyio.Event()
+        #: What a reader that waits is woken by, and whether an event does so or the end alone.
+        self._woken: anyio.Event | None = None
+        self._wants_events = True
+        self._taken_at = 0.0
         self._skips = False
         #: Whether no more events come.
         self.is_closed = False
@@ -43,23 +50,40 @@ class Feed:
                 self.close()
                 return
         self._events.append(event)
-        self._changed.set()
+        if self._woken is not None and self._wants_events:
+            self._woken.set()
 
     def close(self) -> None:
         """Say that no more events come."""
         self.is_closed = True
-        self._changed.set()
+        if self._woken is not None:
+            self._woken.set()
 
     def take(self) -> tuple[Event, ...]:
         """The events that have come since; none are left."""
         found = tuple(self._events)
         self._events.clear()
+        if found:
+            self._taken_at = monotonic()
         return found
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until there is something to take, or the end; False after so many seconds without."""
+        """Wait until there is something to take, or the end; False after so many seconds without.
+
+        What follows at once on what was taken last is gathered for `_GATHER` seconds, so that a burst of events is one
+        write and not many.
+        """
         if not self._events and not self.is_closed:
-            self._changed = anyio.Event()
-            with anyio.move_on_after(seconds):
-                await self._changed.wait()
+            await self._sleep(seconds, wants_events=True)
+        left = self._taken_at + _GATHER - monotonic()
+        if left > 0 and self._events and not self.is_closed:
+            await self._sleep(left, wants_events=False)
         return bool(self._events) or self.is_closed
+
+    async def _sleep(self, seconds: float, *, wants_events: bool) -> None:
+        self._woken, self._wants_events = anyio.Event(), wants_events
+        try:
+            with anyio.move_on_after(seconds):
+                await self._woken.wait()
+        finally:
+            self._woken = None

@@ -8,7 +8,8 @@ id is only for those who watch: pieces of an answer, tools that begin, progress.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 from attrs import frozen
@@ -24,11 +25,12 @@ from locus.core.events import (
     ToolStartEvent,
     event_to_json,
 )
+from locus.core.journal import Entry
 from locus.journal import JournalStore
 from locus.plugin import Lazy
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.problems import Problem
-from locus_plugin_serve.sse import write_comment, write_event
+from locus_plugin_serve.sse import PieceWriter, write_comment, write_event
 from locus_plugin_serve.users import ThreadName
 
 __all__ = ["Place", "follow_thread", "is_at_end"]
@@ -37,7 +39,7 @@ worker: Any = Lazy("locus.worker")
 
 #: Events that are shown when they happen, and those that say that the journal has more.
 _LIVE = frozenset({ModelChunkEvent, ModelRestartEvent, ToolStartEvent, ToolProgressEvent})
-_RECORDED = frozenset({CheckpointEvent, InterruptEvent, TerminateEvent})
+_ENDS = frozenset({InterruptEvent, TerminateEvent})
 
 #: Seconds between two looks at a run of another process, or of none.
 _POLL = 0.5
@@ -87,21 +89,35 @@ _BEGINNING = Place()
 
 
 class _Reader:
-    """Reads what the journal has behind a place."""
+    """Reads what the journal has behind a place, and tells it up to an entry."""
 
     def __init__(self, store: JournalStore, thread: ThreadName, after: Place, run_id: str) -> None:
         self._store, self._thread_id, self.place = store, thread.thread_id, after
         self._run_id = run_id
         # The entry that the client may know in part is read again, at first, and every other one once.
         self._read_to = max(0, after.entry - 1)
-        #: Whether what was read last is the end of what happens by itself.
+        self._entries: deque[Entry] = deque()
+        #: The number of the last entry that was told.
+        self.told = self._read_to
+        #: Whether what was told last is the end of what happens by itself.
         self.is_resting = False
 
-    async def read(self) -> list[bytes]:
-        """The events that have come since, written."""
-        frames = []
+    async def load(self) -> None:
+        """Read the entries that have come since."""
         for entry in await self._store.read(self._thread_id, self._read_to):
             self._read_to = entry.n
+            self._entries.append(entry)
+
+    def tell(self, to: int | None = None) -> list[bytes]:
+        """The events of what was read, written.
+
+        Args:
+            to: the number of the last entry; None = all.
+        """
+        frames = []
+        while self._entries and (to is None or self._entries[0].n <= to):
+            entry = self._entries.popleft()
+            self.told = entry.n
             for part, moment in enumerate(worker.read_moments(entry)):
                 place = Place(entry.n, part)
                 is_own = not self._run_id or moment.run_id in ("", self._run_id)
@@ -117,7 +133,8 @@ class _Reader:
 async def is_at_end(store: JournalStore, thread: ThreadName, after: Place) -> bool:
     """Whether nothing is on the journal behind a place, and nothing will come by itself."""
     reader = _Reader(store, thread, after, "")
-    return not await reader.read() and reader.is_resting
+    await reader.load()
+    return not reader.tell() and reader.is_resting
 
 
 async def follow_thread(
@@ -141,23 +158,16 @@ async def follow_thread(
         run_id: only those of this run.
         ping: seconds between comments when nothing happens.
     """
-    reader, silent, has_more = _Reader(store, thread, after, run_id), 0.0, True
-    frames: list[bytes]
+    reader, writer, silent, has_more = _Reader(store, thread, after, run_id), _LiveWriter(), 0.0, True
     while True:
         # A feed is closed after the end is recorded, so all of it is read below.
-        was_closed, frames = feed.is_closed, []
-        for event in feed.take():
-            if type(event) in _RECORDED:
-                # The end follows the way to it at once, so both are read together.
-                has_more = has_more or getattr(event, "next_node", "") != "terminate"
-            elif type(event) in _LIVE and not event.replayed:
-                if has_more:
-                    frames += await reader.read()
-                    has_more = False
-                frames.append(_write_live(event))
-        if has_more or was_closed:
-            frames += await reader.read()
-            has_more = False
+        was_closed, events = feed.is_closed, feed.take()
+        if has_more or was_closed or any(map(_has_recorded, events)):
+            await reader.load()
+        frames = list(_write(reader, writer, events, catches_up=has_more))
+        if was_closed:
+            frames += reader.tell()
+        has_more = False
         if frames:
             silent = 0.0
             yield b"".join(frames)
@@ -172,15 +182,58 @@ async def follow_thread(
                 yield write_comment("ping")
 
 
-def _write_live(event: Event) -> bytes:
-    """An event of a run, without the id that its thread has in the store."""
-    if type(event) is ModelChunkEvent:  # there are hundreds, so they have what a reader needs and no more
-        form = {"run_id": event.run_id, "attempt": event.attempt, "kind": event.kind, "text": event.text}
-        if event.parent_run_id is not None:
-            form["parent_run_id"] = event.parent_run_id
-        if event.purpose != "think":
-            form["purpose"] = event.purpose
-    else:
+def _has_recorded(event: Event) -> bool:
+    """Whether an event says that the journal has more to tell now."""
+    if type(event) is CheckpointEvent:
+        # The end follows the way to it at once, and both are read then.
+        return event.parent_run_id is None and event.next_node != "terminate"
+    return type(event) in _ENDS
+
+
+def _write(reader: _Reader, writer: _LiveWriter, events: tuple[Event, ...], *, catches_up: bool) -> Iterator[bytes]:
+    """Events in the order in which they happened: those that are shown live, and between them what was recorded."""
+    heads = [each.head for each in events if isinstance(each, CheckpointEvent) and each.parent_run_id is None]
+    if catches_up:
+        yield from reader.tell(heads[0] - 1 if heads else None)
+    live: list[bytes] = []
+    for event in events:
+        if type(event) in _LIVE and not event.replayed:
+            live.append(writer.write(event))
+            continue
+        is_transition = isinstance(event, CheckpointEvent) and event.parent_run_id is None
+        if is_transition or type(event) in _ENDS:
+            head = event.head if isinstance(event, CheckpointEvent) else None
+            # What was to be shown before its record is void if that was told already, by a reader that caught up.
+            if head is None or head > reader.told:
+                yield from live
+            live = []
+            yield from reader.tell(head)
+    yield from live
+
+
+class _LiveWriter:
+    """Writes the events of runs, without the ids that their threads have in the store."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._pieces: PieceWriter | None = None
+
+    def write(self, event: Event) -> bytes:
+        """One event."""
+        if type(event) is ModelChunkEvent:
+            return self._write_chunk(event)
         form = event_to_json(event)
         form.pop("thread_id", None)
-    return write_event(form, name=event.type)
+        return write_event(form, name=event.type)
+
+    def _write_chunk(self, event: ModelChunkEvent) -> bytes:
+        # There are hundreds, so they have what a reader needs and no more.
+        key = (event.run_id, event.attempt, event.kind, event.parent_run_id, event.purpose)
+        if self._pieces is None or key != self._key:
+            form = {"run_id": event.run_id, "attempt": event.attempt, "kind": event.kind, "text": PieceWriter.HOLE}
+            if event.parent_run_id is not None:
+                form["parent_run_id"] = event.parent_run_id
+            if event.purpose != "think":
+                form["purpose"] = event.purpose
+            self._key, self._pieces = key, PieceWriter(form, name=event.type)
+        return self._pieces.write(event.text)

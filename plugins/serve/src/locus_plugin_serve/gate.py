@@ -41,7 +41,6 @@ class Gate:
         self._app, self._settings, self._users, self._metrics = app, settings, users, metrics
         own = _LOOPBACK if is_loopback(settings.host) else frozenset()
         self._hosts: Collection[str] = own | {each.lower() for each in settings.hosts}
-        self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -56,8 +55,7 @@ class Gate:
                 status = message["status"]
             await send(message)
 
-        self._open += 1
-        self._metrics.requests_now.inc()
+        self._metrics.open_requests += 1
         try:
             self._check(scope)
             await self._app(scope, self._limit_body(scope, receive), note)
@@ -68,9 +66,8 @@ class Gate:
             if status == 0:
                 await problem.to_response()(scope, receive, note)
         finally:
-            self._open -= 1
-            self._metrics.requests_now.dec()
-            self._metrics.requests.labels(str(status or 499)).inc()
+            self._metrics.open_requests -= 1
+            self._metrics.requests[status or 499] += 1
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -81,7 +78,7 @@ class Gate:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             raise Problem(403, f"pages of {origin!r:.80} may not use this server")
-        if self._open > self._settings.max_requests:
+        if self._metrics.open_requests > self._settings.max_requests:
             raise Problem.of_load(f"{self._settings.max_requests} requests are open, as many as may be")
         if scope["path"] not in _OPEN:
             scope["locus.user"] = self._identify(scope, headers)

@@ -166,11 +166,13 @@ async def _watch(turn: Turn, feed: Feed, ctx: ToolContext[str]) -> None:
     """Wait for the end of a turn, and tell the client which tools are called."""
     turn.readers += 1
     try:
-        while not (turn.finished.is_set() or feed.is_closed):
+        is_over = False
+        while not is_over:
+            await feed.wait(_LOOK)
+            is_over = turn.finished.is_set() or feed.is_closed
             for event in feed.take():
                 if isinstance(event, ToolStartEvent) and event.parent_run_id is None and not event.replayed:
                     await ctx.emit_progress(message=event.tool_name)
-            await feed.wait(_LOOK)
         await turn.finished.wait()
     except anyio.get_cancelled_exc_class():
         if turn.readers == 1:  # else another request for the same turn still waits

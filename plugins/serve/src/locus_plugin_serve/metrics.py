@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from locus.core.events import ModelCompleteEvent
 
@@ -13,41 +16,67 @@ if TYPE_CHECKING:
 
 __all__ = ["Metrics"]
 
+_PREFIX: Final = "locus_serve"
+
 
 class Metrics:
-    """Counters and gauges of one server."""
+    """Counts of one server. Counting is an addition; what Prometheus reads is made when it asks.
 
-    def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
-        self.running = Gauge("locus_serve_runs_in_progress", "Runs that are under way now.", registry=registry)
-        self.requests_now = Gauge("locus_serve_requests_in_progress", "Requests that are open now.", registry=registry)
-        self.requests = Counter("locus_serve_requests", "Requests by their status.", ["status"], registry=registry)
-        self.runs = Counter("locus_serve_runs_begun", "Runs that began or went on.", registry=registry)
-        self.recovered = Counter(
-            "locus_serve_runs_recovered", "Runs of earlier processes that went on.", registry=registry
-        )
-        self._ended = Counter("locus_serve_runs", "Runs that ended, by outcome.", ["outcome"], registry=registry)
-        for outcome in ("done", "failed", "open"):
-            self._ended.labels(outcome)
-        self._models = Counter("locus_serve_model_calls", "Model calls that were answered.", registry=registry)
-        self._tokens = Counter("locus_serve_tokens", "Tokens of model calls.", ["type"], registry=registry)
-        self._dollars = Counter("locus_serve_cost_dollars", "Dollars of calls whose price is known.", registry=registry)
+    Args:
+        running: how many runs are under way.
+    """
+
+    def __init__(self, running: Callable[[], int] = lambda: 0) -> None:
+        self._running = running
+        #: Requests that are open now, and those that were answered, by status.
+        self.open_requests = 0
+        self.requests: Counter[int] = Counter()
+        #: Runs that began or went on, and those of earlier processes among them.
+        self.begun = self.recovered = 0
+        self._ended = dict.fromkeys(("done", "failed", "open"), 0)
+        self._models, self._dollars = 0, 0.0
+        self._tokens = {"input": 0, "output": 0}
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
 
     def hear(self, event: ModelCompleteEvent) -> None:
         """Count a model call."""
-        self._models.inc()
-        self._tokens.labels("input").inc(event.usage.prompt_tokens)
-        self._tokens.labels("output").inc(event.usage.completion_tokens)
-        self._dollars.inc(event.usage.cost or 0.0)
+        self._models += 1
+        self._tokens["input"] += event.usage.prompt_tokens
+        self._tokens["output"] += event.usage.completion_tokens
+        self._dollars += event.usage.cost or 0.0
 
     def end(self, result: AgentResult[Any] | None) -> None:
         """Count a run that has ended, or that was left open."""
         if result is None or result.is_open:
-            outcome = "open"
+            self._ended["open"] += 1
         else:
-            outcome = "failed" if result.failed else "done"
-        self._ended.labels(outcome).inc()
+            self._ended["failed" if result.failed else "done"] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, as a collector of Prometheus has them."""
+        yield _gauge("runs_in_progress", "Runs that are under way now.", self._running())
+        yield _gauge("requests_in_progress", "Requests that are open now.", self.open_requests)
+        yield _counter("requests", "Requests by their status.", status=self.requests)
+        yield _counter("runs_begun", "Runs that began or went on.", self.begun)
+        yield _counter("runs_recovered", "Runs of earlier processes that went on.", self.recovered)
+        yield _counter("runs", "Runs that ended, by outcome.", outcome=self._ended)
+        yield _counter("model_calls", "Model calls that were answered.", self._models)
+        yield _counter("tokens", "Tokens of model calls.", type=self._tokens)
+        yield _counter("cost_dollars", "Dollars of calls whose price is known.", self._dollars)
 
     def expose(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self._registry)
+
+
+def _gauge(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"{_PREFIX}_{name}", about, value=value)
+
+
+def _counter(name: str, about: str, value: float | None = None, **by: dict[Any, int]) -> Metric:
+    made = CounterMetricFamily(f"{_PREFIX}_{name}", about, value=value, labels=tuple(by) or None)
+    for counts in by.values():
+        for label, count in counts.items():
+            made.add_metric([str(label)], count)
+    return made

@@ -80,8 +80,10 @@ class NativeApi:
         named = request.path_params.get("thread") or name_new_thread("turn", request_id)
         thread = ThreadName.of(user_of(request), named)
         prompt = body.take("prompt", str, "")
+        # Who does not wait comes to watch.
+        comes = not body.take("wait", bool, True)  # noqa: FBT003
         return await self._answer(
-            request, body, thread, lambda: self._turns.begin(thread, prompt, request_id=request_id)
+            request, body, thread, lambda: self._turns.begin(thread, prompt, request_id=request_id, is_watched=comes)
         )
 
     async def answer(self, request: Request) -> ASGIApp:

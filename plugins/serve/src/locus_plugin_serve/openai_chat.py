@@ -22,7 +22,7 @@ from locus_plugin_serve.native import name_new_thread
 from locus_plugin_serve.openai_input import check_model, read_messages, read_settings, refuse_fields
 from locus_plugin_serve.openai_outcome import check_ended, describe_run, finish_reason
 from locus_plugin_serve.problems import Problem, as_problem
-from locus_plugin_serve.sse import write_event
+from locus_plugin_serve.sse import PieceWriter, write_event
 from locus_plugin_serve.turns import Turn, Turns
 from locus_plugin_serve.users import ThreadName
 
@@ -41,9 +41,9 @@ class _Head:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
         return {**head, "choices": choices, **more}
 
-    def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
+    def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-        return write_event(self.to_json("chat.completion.chunk", [choice], **more))
+        return self.to_json("chat.completion.chunk", [choice], **more)
 
 
 class ChatApi:
@@ -117,10 +117,11 @@ class ChatApi:
 
 
 async def _write_chunks(head: _Head, turn: Turn, feed: Feed, *, has_usage: bool) -> AsyncGenerator[bytes, None]:
-    yield head.chunk({"role": "assistant", "content": ""})
+    yield write_event(head.chunk({"role": "assistant", "content": ""}))
+    writer = PieceWriter(head.chunk({"content": PieceWriter.HOLE}))
     try:
         async for pieces in read_pieces(turn, feed):
-            yield b"".join(head.chunk({"content": piece}) for piece in pieces)
+            yield b"".join(map(writer.write, pieces))
         result = await turn.wait()
         check_ended(result)
     except (LocusError, Problem) as e:
@@ -129,10 +130,10 @@ async def _write_chunks(head: _Head, turn: Turn, feed: Feed, *, has_usage: bool)
     except TextWithdrawn as e:
         yield write_event(Problem(500, str(e), kind="server_error", code="answer_withdrawn").to_json())
         return
-    yield head.chunk({}, finish_reason(result), locus=describe_run(turn.thread, result))
+    last = write_event(head.chunk({}, finish_reason(result), locus=describe_run(turn.thread, result)))
     if has_usage:
-        yield write_event(head.to_json("chat.completion.chunk", [], usage=_usage(result)))
-    yield write_event("[DONE]")
+        last += write_event(head.to_json("chat.completion.chunk", [], usage=_usage(result)))
+    yield last + write_event("[DONE]")
 
 
 def _usage(result: AgentResult[Any]) -> dict[str, Any]:

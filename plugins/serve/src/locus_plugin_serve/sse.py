@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
+from uuid import uuid4
 
 import anyio
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["EventStream", "write_comment", "write_event"]
+__all__ = ["EventStream", "PieceWriter", "write_comment", "write_event"]
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -17,6 +18,10 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),  # a proxy that waits for more would hold events back
     (b"x-content-type-options", b"nosniff"),
 ]
+
+
+#: One for all: `json.dumps` would make another one each time.
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 def write_event(data: Any, *, name: str = "", id: str = "") -> bytes:  # noqa: A002  the field's name
@@ -27,9 +32,28 @@ def write_event(data: Any, *, name: str = "", id: str = "") -> bytes:  # noqa: A
         name: its type, or ``""``.
         id: what the client sends as ``Last-Event-ID`` when it comes again, or ``""``.
     """
-    text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"), default=str)
+    text = data if isinstance(data, str) else _encode(data)
     head = f"id: {id}\n" if id else ""
     return f"{head}event: {name}\ndata: {text}\n\n".encode() if name else f"{head}data: {text}\n\n".encode()
+
+
+class PieceWriter:
+    """Writes the events that have a piece of text, of which an answer has hundreds: they differ in that text alone.
+
+    Args:
+        form: what has a JSON form, with `PieceWriter.HOLE` where the text comes.
+        name: the type of the events, or ``""``.
+    """
+
+    #: Stands for the text. It is nothing that a model or a user could have put anywhere else in the form.
+    HOLE = f"{uuid4()}"
+
+    def __init__(self, form: Any, *, name: str = "") -> None:
+        self._head, self._tail = write_event(form, name=name).decode().split(f'"{self.HOLE}"')
+
+    def write(self, piece: str) -> bytes:
+        """The event of a piece."""
+        return f"{self._head}{_encode(piece)}{self._tail}".encode()
 
 
 def write_comment(text: str) -> bytes:

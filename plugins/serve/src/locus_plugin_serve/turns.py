@@ -109,6 +109,8 @@ class Turns:
     def __init__(self, agent: Agent[Any, Any], settings: ServeSettings, metrics: Metrics, *, deps: Any = None) -> None:
         # A listener costs less than an iterated run, which changes tasks twice for each event.
         self.agent = agent.with_listener("serve", self._hear, hears_chunks=True)
+        #: The same for a turn whose answer nobody reads before its end: no model is asked to stream it.
+        self._unwatched = agent.with_listener("serve", self._hear)
         self.settings, self.metrics = settings, metrics
         self.store: JournalStore = agent.threads.store
         self.accounts = Accounts(settings, self.store)
@@ -127,7 +129,13 @@ class Turns:
         return self._turns.get(thread.thread_id)
 
     async def begin(
-        self, thread: ThreadName, prompt: str | Sequence[Message], *, request_id: str = "", **options: Any
+        self,
+        thread: ThreadName,
+        prompt: str | Sequence[Message],
+        *,
+        request_id: str = "",
+        is_watched: bool = False,
+        **options: Any,
     ) -> Turn:
         """Begin a turn, and return when it is on the journal; one with the same request id is the same turn.
 
@@ -135,6 +143,7 @@ class Turns:
             thread: the thread.
             prompt: the user's turn.
             request_id: the client's name for the turn, or ``""``.
+            is_watched: make the pieces of answers also where nobody listens to the thread yet.
             options: further keywords of `Agent.run`; its ``metadata`` among them.
 
         Raises:
@@ -148,10 +157,11 @@ class Turns:
         await self._admit(thread)
         entries = {USER_ENTRY: thread.user, REQUEST_ENTRY: request_id}
         options["metadata"] = {**options.get("metadata", {}), **entries}
+        agent = self.agent if is_watched or thread.thread_id in self._feeds else self._unwatched
         return await self._accept(
             thread,
             request_id,
-            lambda: self.agent.run(
+            lambda: agent.run(
                 prompt, thread_id=thread.thread_id, request_id=request_id or None, deps=self._deps, **options
             ),
         )
@@ -204,7 +214,7 @@ class Turns:
         turn = Turn(thread, request_id, make())
         turn.after = after
         self._turns[thread.thread_id] = turn
-        self.metrics.runs.inc()
+        self.metrics.begun += 1
         self._group.start_soon(self._drive, turn)
         await turn.wait_accepted()
         return turn
@@ -233,7 +243,7 @@ class Turns:
 
     def _hear(self, event: Event) -> None:
         """Note an event of a run, or of one below it, whose thread's id begins with that of the run above."""
-        turn = self._turns.get("/".join(event.thread_id.split("/", 2)[:2]))
+        turn = self._turns.get(event.thread_id) or self._turns.get("/".join(event.thread_id.split("/", 2)[:2]))
         if turn is None:
             return
         if type(event) is ModelCompleteEvent and not event.replayed:
@@ -341,7 +351,7 @@ class Turns:
         except Exception as e:  # noqa: BLE001  one that cannot be gone on with must not keep the others
             _log.error("a run cannot be gone on with: %s: %s", type(e).__name__, scrub(str(e)))
         else:
-            self.metrics.recovered.inc()
+            self.metrics.recovered += 1
 
     async def _wake(self, thread: ThreadName, due: datetime | None) -> None:
         if due is not None:
