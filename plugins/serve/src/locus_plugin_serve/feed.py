@@ -18,7 +18,7 @@ __all__ = ["Feed"]
 #: How many pieces of answers may wait for a reader, and how many events of all kinds.
 _CHUNKS, _EVENTS = 2_000, 20_000
 
-#: Seconds between two writes to one client while events come without a pause; nobody sees it.
+#: Seconds between two writes to one client while events come without a pause; too short to be seen.
 _GATHER = 0.025
 
 

@@ -109,7 +109,7 @@ class Turns:
     def __init__(self, agent: Agent[Any, Any], settings: ServeSettings, metrics: Metrics, *, deps: Any = None) -> None:
         # A listener costs less than an iterated run, which changes tasks twice for each event.
         self.agent = agent.with_listener("serve", self._hear, hears_chunks=True)
-        #: The same for a turn whose answer nobody reads before its end: no model is asked to stream it.
+        #: The same for a turn whose answer is read at its end: no model is asked to stream it.
         self._unwatched = agent.with_listener("serve", self._hear)
         self.settings, self.metrics = settings, metrics
         self.store: JournalStore = agent.threads.store
@@ -143,7 +143,7 @@ class Turns:
             thread: the thread.
             prompt: the user's turn.
             request_id: the client's name for the turn, or ``""``.
-            is_watched: make the pieces of answers also where nobody listens to the thread yet.
+            is_watched: make the pieces of answers, also before the first reader of the thread is there.
             options: further keywords of `Agent.run`; its ``metadata`` among them.
 
         Raises:
