@@ -29,12 +29,15 @@ from locus_deepagent.research.keys import (
     KEY_REGENERATION_COUNT,
     KEY_SUMMARY,
 )
+from locus_plugin_eval import Case, Suite, Tape, evaluate
+from locus_plugin_eval.checks import Judge
 from locus_plugin_llamacpp.engine import close_all
 from locus_plugin_llamacpp.model import LlamaCppModel, make
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_subagents import SubAgentDef
 from locus_plugin_web import WebSettings, make_web_tools
+from locus_testkit import ScriptedModel
 from locus_testkit.site import LocalSite, Page, element_pages
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -210,3 +213,30 @@ async def test_a_deep_agent_with_all_layers_works_to_its_end(small_model: LlamaC
     ]
     assert (result.parsed is not None) is bool(submitted)
     assert result.parsed is None or result.parsed == Found(submitted[-1].arguments["year"])
+
+
+async def test_a_real_judge_gives_verdicts_that_a_replay_repeats_without_it(
+    small_model: LlamaCppModel, tmp_path: Path
+) -> None:
+    criterion, said = Judge("The answer says that gallium is a metal."), ["Gallium is a soft metal.", "I like pears."]
+    suite = Suite(
+        name="judged",
+        cases=tuple(Case(id=f"c{i}", prompt=("What is gallium?",), checks=(criterion,)) for i in range(len(said))),
+    )
+    path = tmp_path / "tape.jsonl"
+
+    before = await evaluate(
+        Agent(ScriptedModel(*said)), suite, judge=small_model, tape=Tape(path, replays=False), label="agent"
+    )
+    silent = ScriptedModel(name=small_model.name)
+    after = await evaluate(Agent(ScriptedModel()), suite, judge=silent, tape=Tape(path, replays=True), label="agent")
+
+    for trial in before.trials:
+        # The small model may judge wrongly; its verdict is one, or it is said that it was none.
+        found = trial.checks[-1]
+        assert found.status in ("passed", "failed") or found.detail.startswith("the judge gave no valid verdict")
+        assert (found.status == "passed") is not bool(found.detail)
+        assert trial.judge_tokens > 0
+    assert any(trial.checks[-1].status != "error" for trial in before.trials)
+    assert [trial.checks for trial in after.trials] == [trial.checks for trial in before.trials]
+    assert not silent.requests
