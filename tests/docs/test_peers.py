@@ -141,7 +141,8 @@ def test_the_program_for_another_library_prints_the_same(
             check=False,
             timeout=300,
         )
-    # temporalio 1.35's core sometimes dies of SIGSEGV while the interpreter ends, when everything has been printed.
+    # The program for temporalio 1.35 was seen to die of SIGSEGV after all was printed, in two of seven runs: what it
+    # prints is compared in any case, and how a peer's process ends is not ours to promise.
     endings = (0, -signal.SIGSEGV) if temporal else (0,)
     assert done.returncode in endings, done.stderr
     assert alike(printed, done.stdout), f"{block.where} printed:\n{done.stdout}\n{done.stderr}"
