@@ -76,6 +76,15 @@ def test_the_printed_address_opens_the_page_once(file: Path, environment: dict[s
     assert address.partition("token=")[2] not in said
 
 
+def test_a_file_that_is_not_there_is_named_and_not_made(here: Path, environment: dict[str, str]) -> None:
+    with viewing(environment, "--checkpointer", "nope.db") as (process, address):
+        assert address
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert "there is no file nope.db yet" in said
+    assert not (here / "nope.db").exists()
+
+
 def test_sigterm_ends_it_also_while_a_page_is_followed(file: Path, environment: dict[str, str]) -> None:
     with viewing(environment, "--checkpointer", "sqlite:shop.db", "--read-only") as (process, address):
         base = address.partition("?")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from typing import Any
 
 import click
@@ -74,9 +75,13 @@ def view(
     runtime = getattr(getattr(agent, "agent", agent), "runtime", None)
     with cli.open_journals(ctx, checkpointer, store=getattr(runtime, "store", None)) as journals:
         viewer = Viewer(journals.store, name=journals.kept.name, agent=agent, read_only=read_only)
+        path = getattr(journals.store, "path", None)
+        is_missing = journals.kept.asked and isinstance(path, Path) and not path.exists()
 
         def tell(address: str) -> None:
             cli.print_text(f"{address}\n")
+            if is_missing:
+                cli.say(f"there is no file {journals.kept.name} yet; its threads are shown when a run has made it")
             cli.say("Ctrl-C leaves")
             if opens:
                 webbrowser.open(address)
