@@ -60,7 +60,9 @@ async def test_the_same_program_runs_on_every_model(real_server: RealServer, way
     results, pieces, end = await program(f"{provider}:{MODEL}", **{provider: settings(real_server)})
     assert results[0] == "42"
     assert 1 <= len(pieces) <= 3
-    assert all(pieces), pieces
+    # A small model may end with an answer that says nothing, which the reason then says.
+    is_empty = end.reason == "EmptyAnswer"
+    assert all(pieces[:-1] if is_empty else pieces), (pieces, end.reason)
     # Ollama's protocol has calls in one piece, and the model may have done nothing but call.
     assert max(pieces) > 1 or way == "ollama", pieces
-    assert end.reason in ("NoToolCalls", "MaxIterations")
+    assert is_empty or end.reason in ("NoToolCalls", "MaxIterations")
