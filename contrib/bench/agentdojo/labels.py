@@ -21,8 +21,8 @@ class Labels:
         effect: as of a tool of Locus.
         reads: who can write what it returns.
         own: fields of its result, at any depth, that are the user's own although the rest is not.
-        targets: the parameters that decide whom or what a call changes. Where there are none, the tool is declared
-            without any: an empty list would say of it that whoever calls it, nothing is reached.
+        targets: the parameters that name whom or what a call changes. If there are none, the tool is declared without
+            targets: an empty list would mean that a call reaches nobody and nothing.
         egress: whether something leaves the user's account.
         why: the reason, for people.
     """

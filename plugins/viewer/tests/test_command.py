@@ -81,7 +81,7 @@ def test_a_file_that_is_not_there_is_named_and_not_made(here: Path, environment:
         assert address
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=60)
-    assert "there is no file nope.db yet" in said
+    assert "nope.db does not exist yet; threads appear once a run creates it" in said
     assert not (here / "nope.db").exists()
 
 

@@ -1,8 +1,7 @@
-"""Citations of a draft that are put right: a claim that does not follow from what it cites cites what it follows from.
+"""Corrects the citations of a draft: a claim must cite evidence that supports it.
 
-A small model knows what the evidence says and often not where: it cites the first piece, which is what a search gave,
-for what the page behind it says. Rules find the piece without a call; a claim that no piece confirms is left as it is,
-and judged.
+A small model often knows what the evidence says, but not which piece says it: it cites the search results for what the
+page says. Rules find the right piece without a model call. A claim that no piece supports is left as it is, and judged.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["correct_citations"]
 
 
 def correct_citations(claims: Sequence[Claim], evidence: Sequence[str]) -> tuple[Claim, ...]:
-    """The claims, where rules refute what one cites with the first piece of evidence that confirms it alone.
+    """The claims; one that its citations do not support cites the first piece that supports it alone, if any does.
 
     Args:
         claims: of a draft.

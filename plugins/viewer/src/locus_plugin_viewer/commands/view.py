@@ -81,7 +81,7 @@ def view(
         def tell(address: str) -> None:
             cli.print_text(f"{address}\n")
             if is_missing:
-                cli.say(f"there is no file {journals.kept.name} yet; its threads are shown when a run has made it")
+                cli.say(f"{journals.kept.name} does not exist yet; threads appear once a run creates it")
             cli.say("Ctrl-C leaves")
             if opens:
                 webbrowser.open(address)
