@@ -15,6 +15,7 @@ from attrs import fields, frozen
 
 from locus.core.errors import JournalDamaged
 from locus.journal.listing import About, Progress
+from locus_kit.entry_json import to_bytes
 from locus_plugin_nats.subjects import new_token
 
 __all__ = [
@@ -134,9 +135,7 @@ class Head:
 
     def next(self, **changes: Any) -> Head:
         """The header of the next message, under a name of its own; it holds no entries unless the changes say so."""
-        own: dict[str, Any] = {"count": 0, "parent": self.last, "blobs": None, "body": None, "shared": None}
-        own |= {"queue": "", "priority": 0, "due": None}
-        return self.change(write=new_token(), **(own | changes))
+        return self.change(**(_OWN | {"parent": self.last, "write": new_token()} | changes))
 
     def change(self, **changes: Any) -> Head:
         """The header with other values; `attrs.evolve` looks at the class each time, and each write makes several."""
@@ -146,13 +145,24 @@ class Head:
         """One line of ASCII."""
         given = zip(_NAMES, _get_values(self), _DEFAULTS, strict=True)
         found: dict[str, Any] = {"v": _FORMAT} | {name: value for name, value, default in given if value != default}
-        return _encode(found)
+        text = to_bytes(found)
+        return text.decode() if text.isascii() else json.dumps(found, separators=(",", ":"))
 
 
 _NAMES = tuple(each.name for each in fields(Head))
 _DEFAULTS = tuple(each.default for each in fields(Head))
 _get_values = attrgetter(*_NAMES)
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+#: What belongs to one message only, as the next one begins.
+_OWN: dict[str, Any] = {
+    "count": 0,
+    "blobs": None,
+    "body": None,
+    "shared": None,
+    "queue": "",
+    "priority": 0,
+    "due": None,
+}
 
 
 def decode(text: str) -> Head:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -29,6 +29,7 @@ from locus_plugin_nats.index import Index
 from locus_plugin_nats.leases import Lease
 from locus_plugin_nats.places import Place, read_place
 from locus_plugin_nats.subjects import Names, key_of
+from locus_plugin_nats.turns import Queued, Turn
 from locus_plugin_nats.wire import ApiError, ConnectionLost, Wire, decode_header
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Session:
         #: What is known of queues.
         self.index = Index(self)
         self._listens = False
-        self._orders: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._turns: dict[str, Queued] = {}
         self._is_ready = False
         self._replicas = settings.replicas
         self._preparing = asyncio.Lock()
@@ -204,20 +205,9 @@ class Session:
 
     # -- order ------------------------------------------------------------------------------------
 
-    @contextlib.asynccontextmanager
-    async def order(self, key: str) -> AsyncIterator[None]:
+    def order(self, key: str) -> Turn:
         """What is asked of one thread is done one at a time, in the order in which it was asked."""
-        lock, waiting = self._orders.get(key) or (asyncio.Lock(), 0)
-        self._orders[key] = lock, waiting + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._orders[key]
-            if waiting == 1:
-                del self._orders[key]
-            else:
-                self._orders[key] = lock, waiting - 1
+        return Turn(self._turns, key)
 
     # -- the newest message -----------------------------------------------------------------------
 
