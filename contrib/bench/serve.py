@@ -1,4 +1,4 @@
-"""What a request to `locus serve` costs the server's process, beside the same run without a server.
+"""What a request to `locus serve` costs its process, beside the same run without a server.
 
     nice -n 10 python -m contrib.bench.serve --requests 300
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -26,12 +27,12 @@ import httpx
 
 from locus import Agent, tool
 from locus.journal import MemoryStore
-from locus_plugin_serve import ServeSettings, serve
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit import ScriptedModel, call
 
 ROUNDS, CLIENTS = 3, 8
 TICKS = os.sysconf("SC_CLK_TCK")
+_ADDRESS = re.compile(r"http://\S+")
 
 
 @tool(effect="once")
@@ -62,28 +63,42 @@ async def run_bare(store: str, count: int) -> float:
     return (time.process_time() - before) / count
 
 
-async def run_server(store: str) -> None:
-    await serve(make_agent(store), ServeSettings(port=0, drain=0), started=lambda url: print(url, flush=True))
+def memory() -> Agent[Any, Any]:
+    """What `locus serve` loads, with its threads in memory."""
+    return make_agent("memory")
+
+
+def sqlite() -> Agent[Any, Any]:
+    """The same, with its threads in a file."""
+    return make_agent("sqlite")
 
 
 @contextmanager
 def served(store: str, folder: str) -> Iterator[tuple[str, Callable[[], float]]]:
     """The address of a server in a process of its own, and the CPU seconds of that process so far."""
-    command = [sys.executable, "-m", "contrib.bench.serve", "--serve", store]
+    command = [
+        sys.executable,
+        "-m",
+        "locus_plugin_cli",
+        "serve",
+        f"contrib.bench.serve:{store}",
+        "--port=0",
+        "--drain=0",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)  # noqa: S603  itself
-    assert process.stdout is not None
+    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603  itself
+    assert process.stderr is not None
 
     def cpu() -> float:
         fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     try:
-        yield process.stdout.readline().strip(), cpu
+        yield _ADDRESS.findall(process.stderr.readline())[0], cpu
     finally:
         process.terminate()
         process.wait()
-        process.stdout.close()
+        process.stderr.close()
 
 
 CHAT = {"model": "shop", "messages": [{"role": "user", "content": "Pay."}]}
@@ -127,12 +142,8 @@ def measure_bare(store: str, count: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=300)
-    parser.add_argument("--serve", metavar="STORE", help=argparse.SUPPRESS)
     parser.add_argument("--bare", metavar="STORE", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        asyncio.run(run_server(options.serve))
-        return
     if options.bare:
         print(asyncio.run(run_bare(options.bare, options.requests)))
         return

@@ -5,6 +5,7 @@ Each effect is a line in ``ledger`` of the working directory, so that a test can
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -38,13 +39,20 @@ def gate() -> str:
     return "the gate is open"
 
 
+@tool(effect="pure")
+async def name_loop() -> str:
+    """Say which event loop this runs on."""
+    return type(asyncio.get_running_loop()).__module__
+
+
 def _agent(name: str, *turns: Any) -> Agent[Any, Any]:
     def script(request: ModelRequest) -> list[Any]:
         return list(turns)
 
     model = ScriptedModel(script=script, chunks=True, after="cycle")
-    return Agent(model, tools=[charge, gate], name=name)
+    return Agent(model, tools=[charge, gate, name_loop], name=name)
 
 
 agent = _agent("shop", *(call("charge", number=n) for n in range(EFFECTS)), "It is paid.")
 waiting = _agent("waiting", call("gate"), call("charge", number=1), "I went through.")
+loop = _agent("loop", call("name_loop"), "That is it.")

@@ -25,12 +25,13 @@ class Journals:
 
     Args:
         kept: the store.
+        new_loop: makes the event loop; None = asyncio does.
     """
 
-    def __init__(self, kept: StoreChoice) -> None:
+    def __init__(self, kept: StoreChoice, *, new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
         self.kept = kept
         # One loop for all that a command does: what a store or a provider keeps open belongs to a loop.
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=new_loop)
         self._around = ExitStack()
         self._entered: set[str] = set()
         self._recoveries: list[Callable[[Exception], bool]] = []

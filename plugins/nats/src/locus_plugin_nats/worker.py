@@ -15,15 +15,9 @@ from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
+from locus_kit.event_loops import new_event_loop
 from locus_kit.waiters import Waiter
 from locus_plugin_nats.session import Session
-
-try:
-    import uvloop
-except ImportError:  # Windows does not have it
-    _make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-else:
-    _make_loop = uvloop.new_event_loop  # a write takes six turns of the loop, which cost less here
 
 __all__ = ["Operation", "Worker"]
 
@@ -62,7 +56,7 @@ class Worker:
         self._make_session = make_session
         self._lock = Lock()
         self._thread: Thread | None = None
-        self._loop = _make_loop()
+        self._loop = new_event_loop()  # a write takes six turns of it
         self._stopping: asyncio.Event | None = None
         self._early: list[Operation[Any]] = []
         self._tasks: set[asyncio.Task[None]] = set()

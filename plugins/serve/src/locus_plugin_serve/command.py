@@ -18,6 +18,8 @@ __all__ = ["serve"]
 cli: Any = Lazy("locus.cli")
 worker: Any = Lazy("locus.worker")
 server: Any = Lazy("locus_plugin_serve.server")
+# It loads uvloop, which `--help` can do without.
+event_loops: Any = Lazy("locus_kit.event_loops")
 
 
 class _StoreCommand(click.Command):
@@ -68,7 +70,9 @@ def serve(
     settings = evolve(settings, **{name: value for name, value in given.items() if value is not None})
     settings.check_bind()
     agent = worker.load_agent(source)
-    with cli.open_journals(ctx, checkpointer, writes=True, store=agent.runtime.store) as journals:
+    with cli.open_journals(
+        ctx, checkpointer, writes=True, store=agent.runtime.store, new_loop=event_loops.new_event_loop
+    ) as journals:
         if not journals.store.keeps_history:
             raise ConfigError(f"{journals.kept.name} keeps no history; name a store that does with --checkpointer")
         kept = agent.with_checkpointer(journals.store)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -90,7 +91,12 @@ def wants_json(ctx: click.Context, *, as_json: bool) -> bool:
 
 
 def open_journals(
-    ctx: click.Context, checkpointer: str | None, *, writes: bool = False, store: JournalStore | None = None
+    ctx: click.Context,
+    checkpointer: str | None,
+    *,
+    writes: bool = False,
+    store: JournalStore | None = None,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> Journals:
     """The store that a command is about.
 
@@ -99,14 +105,16 @@ def open_journals(
         checkpointer: ``--checkpointer`` after the command; it may come before it as well.
         writes: a thread may be added to it.
         store: the one of a program's agent, for where the command line names none; None = look further.
+        new_loop: makes the event loop that the command works on; None = asyncio does.
 
     Raises:
         ConfigError, PluginError: no store is configured, or it cannot be made.
     """
     text = checkpointer if checkpointer is not None else ctx.meta.get(_STORE)
     if text is None and store is not None:
-        return Journals(StoreChoice.of(store))
-    return Journals(choose_store(text, Project.of(ctx.ensure_object(CommonOptions)), needed=True, writes=writes))
+        return Journals(StoreChoice.of(store), new_loop=new_loop)
+    chosen = choose_store(text, Project.of(ctx.ensure_object(CommonOptions)), needed=True, writes=writes)
+    return Journals(chosen, new_loop=new_loop)
 
 
 def with_store(ctx: click.Context, options: AgentOptions) -> AgentOptions:
