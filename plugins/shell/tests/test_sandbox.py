@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,28 +16,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from locus.core.errors import ConfigError
-from locus_plugin_shell import ShellHook, ShellSettings
 from locus_plugin_shell import launcher as launcher_module
 
-from .kit import MARK, children, run_command, sandbox
+from . import kit
+from .kit import MARK, children, gone, run_command, sandbox
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("way")]
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """What is shown here is the kernel's; `test_execute.py` runs on both."""
     return "asyncio"
-
-
-async def gone() -> bool:
-    """Whether nothing of this test is left, within a few seconds."""
-    for _ in range(100):
-        if not children():
-            return True
-        await anyio.sleep(0.05)
-    return False
 
 
 # -- what it reaches -----------------------------------------------------------------------------------
@@ -157,7 +148,8 @@ async def test_it_sees_no_process_but_its_own_and_no_variable_but_those_it_is_gi
     )
     assert "secret-1" not in said
     assert "CHOSEN=shown" in said
-    assert str(tmp_path) not in said.replace("OLDPWD", "") or "launcher.py" in said
+    # The init that the plugin makes by itself has the launcher's arguments.
+    assert (str(tmp_path) in said) == (kit.way == "unshare")
     assert "pytest" not in said.replace(str(tmp_path), "")
 
 
@@ -166,7 +158,7 @@ async def test_the_variables_of_a_command_are_in_no_argument_which_every_user_of
 ) -> None:
     monkeypatch.setenv("CHOSEN", "secret-\u00e9\udcff")
     said = await run_command(tmp_path, "cat /proc/[0-9]*/cmdline; printf '\\n%s' \"$CHOSEN\" | od -c", env=["CHOSEN"])
-    assert "launcher.py" in said
+    assert ("launcher.py" if kit.way == "unshare" else "/bwrap") in said
     assert "secret" not in said.replace("s   e   c   r   e   t", "found")
     assert r"s   e   c   r   e   t   - 303 251 377" in said
 
@@ -278,7 +270,36 @@ async def test_what_takes_too_long_is_killed_with_all_that_it_started(tmp_path: 
     ],
 )
 async def test_how_a_command_ended_is_said(tmp_path: Path, command: str, said: str) -> None:
+    if kit.way == "bwrap":  # which does not tell a signal from the exit code that a shell makes of it
+        said = re.sub(r"killed by signal (\d+)", lambda found: f"exit code {128 + int(found[1])}", said)
     assert await run_command(tmp_path, command) == said
+
+
+async def test_a_descriptor_of_the_launcher_is_not_inherited(tmp_path: Path) -> None:
+    (tmp_path / "list.py").write_text("import os; print(sorted(os.listdir('/proc/self/fd')))")
+    # The last one is that of the listing.
+    assert await run_command(tmp_path, f"{_python()} list.py") == "exit code 0\n['0', '1', '2', '3']\n"
+    said = await run_command(tmp_path, "readlink /proc/1/fd/* | sed 's/[0-9]*//g' | sort -u")
+    # Of the init that the plugin makes by itself nothing can be seen.
+    assert said == ("exit code 0\nanon_inode:[eventfd]\npipe:[]\n" if kit.way == "bwrap" else "exit code 0")
+
+
+async def test_the_init_that_a_command_can_trace_is_of_no_use_to_it(tmp_path: Path) -> None:
+    """What it can reach through the init are pipes that nobody reads, the same limits, and the same files."""
+    if kit.way == "unshare":
+        said = await run_command(tmp_path, "cat /proc/1/limits > /dev/null; ls /proc/1/root/ /proc/1/cwd/")
+        assert "Permission denied" in said
+        return
+    said = await run_command(
+        tmp_path,
+        "echo noise > /proc/1/fd/2; echo noise > /proc/1/fd/0; ls /proc/1/cwd/ | grep -c '^home$'; "
+        "grep -E '^Max (processes|file size|address)' /proc/1/limits; "
+        "grep Cap /proc/1/status | grep -vc 0000000000000000",
+    )
+    numbers = [line.split()[-3:-1] for line in said.splitlines() if line.startswith("Max")]
+    assert numbers == [["64000000"] * 2, ["64"] * 2, ["1000000000"] * 2]
+    assert said.splitlines()[1] == "0"
+    assert said.splitlines()[-1] == "0"
 
 
 #: Runs a command and is killed in the middle of it.
@@ -288,13 +309,14 @@ import anyio
 from pathlib import Path
 from locus_plugin_shell import Sandbox, ShellSettings
 
-root, mark = Path(sys.argv[1]), sys.argv[2]
-anyio.run(Sandbox(ShellSettings(root=str(root)), root).run, f"setsid sleep {mark} & touch began; sleep {mark}", 600.0)
+root, mark, way = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+made = Sandbox.find(ShellSettings(root=str(root), sandbox=way), root)
+anyio.run(made.run, f"setsid sleep {mark} & touch began; sleep {mark}", 600.0)
 """
 
 
 async def test_a_program_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
-    running = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(tmp_path), MARK.decode()])
+    running = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(tmp_path), MARK.decode(), kit.way])
     try:
         for _ in range(600):
             if (tmp_path / "began").exists() and len(children()) >= 3:
@@ -323,89 +345,86 @@ async def _run_ignoring_failure(root: Path) -> None:
         await sandbox(root).run(f"touch began; sleep {MARK.decode()}", 600.0)
 
 
-# -- where it cannot be had ----------------------------------------------------------------------------
+#: Is killed while its guard watches a process that nothing else would end.
+_GUARDED = """
+import os, subprocess
+from locus_plugin_shell import bwrap
+
+running = subprocess.Popen(["sleep", os.environ["MARK"]], start_new_session=True, stdout=subprocess.DEVNULL)
+bwrap._start_guard(os.pidfd_open(running.pid))
+print(running.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
 
 
-def test_without_namespaces_the_agent_is_not_built_and_the_reason_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The kernel's own refusal: a limit of namespaces that another user namespace sets for what is below it."""
-    program = (
-        "from locus.core.errors import ConfigError\nfrom locus_plugin_shell import ShellHook, ShellSettings\n"
-        "import sys\ntry:\n    ShellHook(ShellSettings(root=sys.argv[1]))\nexcept ConfigError as e:\n    print(e)\n"
-    )
-    inside = f'echo 0 > /proc/sys/user/max_user_namespaces && exec {sys.executable} -c "$0" "$1"'
+async def test_a_guard_kills_what_a_killed_launcher_leaves() -> None:
+    """An init that the command has changed does not end with the launcher by itself."""
     done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "sh", "-c", inside, program, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", _GUARDED], env={**os.environ, "MARK": MARK.decode()}, capture_output=True, check=False
     )
-    assert done.stdout.startswith(
-        "shell: commands cannot run in a sandbox here: unshare of user, mount, pid, net, ipc and uts: "
-    ), done
-    assert "unsafe_host=True" in done.stdout
-
-
-def test_another_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "darwin")
-    with pytest.raises(ConfigError, match="needs Linux, got darwin"):
-        ShellHook(ShellSettings(root=str(tmp_path)))
-
-
-async def test_a_command_is_not_begun_where_the_sandbox_can_no_longer_be_built(tmp_path: Path) -> None:
-    root = tmp_path / "work"
-    root.mkdir()
-    made = sandbox(root)
-    root.rmdir()
-    with pytest.raises(RuntimeError, match=r"the sandbox could not be built: .*No such file"):
-        await made.run("touch began", 5.0)
-
-
-@pytest.mark.parametrize("root", ["/", "~", "~/..", "~/../.."])
-def test_the_whole_machine_and_what_holds_the_home_are_refused_as_work_folder(
-    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match="root must be a folder for the agent's work"):
-        ShellHook(ShellSettings(root=root))
+    assert done.stdout, done.stderr
+    assert await gone()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
 
 
 # -- for others than root ------------------------------------------------------------------------------
 
 
-async def test_a_user_without_privileges_has_the_same_sandbox() -> None:
+async def test_a_user_without_privileges_has_the_same_sandbox(bwrap: Path) -> None:
     """As nobody where the tests run as root; other users have no privileges to begin with."""
     folder = Path(tempfile.mkdtemp())
     try:
-        launcher = shutil.copy(launcher_module.__file__, folder)
+        for name in ("launcher", "bounds", "bwrap", "unshare"):
+            shutil.copy(Path(launcher_module.__file__).with_name(f"{name}.py"), folder)
+        # With the library that it brings, at the same place beside it.
+        for place in (bwrap.parent, bwrap.parent.parent.with_suffix(".libs")):
+            shutil.copytree(place, folder / place.relative_to(bwrap.parent.parent.parent))
         work = folder / "work"
         work.mkdir()
         for path in (folder, work):
             path.chmod(0o777)
         user = 65534 if os.geteuid() == 0 else None
         wanted = {
-            "command": f"id -u; touch mine; ls /root /home; unshare -U true; {_BOMB}",
+            "command": "id -u; touch mine; grep -o 'processes  *32' /proc/self/limits; "
+            f"ls /root /home; unshare -U true; {_BOMB}",
             "work": str(work),
             "memory": 1_000_000_000,
             "file_size": 64_000_000,
             "processes": 32,
             "scratch": 1_000_000,
+            "bwrap": str(folder / bwrap.relative_to(bwrap.parent.parent.parent)) if kit.way == "bwrap" else None,
         }
-        with subprocess.Popen(
-            [_python(), "-I", "-S", launcher, json.dumps(wanted)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={"PATH": "/usr/bin:/bin"},
-            user=user,
-            extra_groups=None if user is None else [],
-        ) as process:
+
+        def start(**changed: object) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                [_python(), "-I", "-S", str(folder / "launcher.py"), json.dumps({**wanted, **changed})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={"PATH": "/usr/bin:/bin"},
+                user=user,
+                extra_groups=None if user is None else [],
+            )
+
+        with start() as process:
             assert process.stdout is not None
-            said = b"".join(process.stdout.readline() for _ in range(4)).decode()
+            said = b"".join(process.stdout.readline() for _ in range(5)).decode()
             process.kill()
-        assert said.startswith("1000\n")
+        assert said.startswith("1000\nprocesses")
         assert (work / "mine").stat().st_uid == (os.geteuid() if user is None else user)
         assert "unshare failed" in said
+        # All processes together, which nobody but the launcher counts.
+        (work / "eat.py").write_text(_EAT.format(size=60_000_000, nap=30))
+        with start(command=f"for i in 1 2 3 4; do {_python()} eat.py & done; wait", memory=200_000_000) as process:
+            _, report = await anyio.to_thread.run_sync(_end, process)
+        assert json.loads(report) == {"excess": "memory"}
     finally:
         shutil.rmtree(folder)
+
+
+def _end(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """What it writes to its end, while its standard input stays open."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdout.read(), process.stderr.read()

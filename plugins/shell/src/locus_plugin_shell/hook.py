@@ -53,8 +53,7 @@ class ShellHook(Hook):
         self._root = _make_root(self.settings.root)
         self._sandbox: Sandbox | None = None
         if not self.settings.unsafe_host:
-            self._sandbox = Sandbox(self.settings, self._root)
-            self._sandbox.check()
+            self._sandbox = Sandbox.find(self.settings, self._root)
 
     @hookimpl
     def locus_register_tools(self) -> list[Tool[..., Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -48,21 +49,44 @@ class Sandbox:
     Args:
         settings: the limits.
         root: the work folder, which exists.
+        bwrap: the program that makes the namespaces; None = the launcher makes them by itself.
     """
 
     settings: ShellSettings
     root: Path
+    bwrap: str | None = None
 
-    @staticmethod
-    def check() -> None:
-        """Run a command that does nothing, once in each process that makes agents.
+    @classmethod
+    def find(cls, settings: ShellSettings, root: Path) -> Sandbox:
+        """A sandbox that works here. Each way is tried once in a process, with a command that does nothing.
+
+        Args:
+            settings: the limits, and which way to take.
+            root: the work folder, which exists.
 
         Raises:
-            ConfigError: it cannot be run in a sandbox here; says what was tried and why it failed.
+            ConfigError: commands cannot run in a sandbox here; says what was tried and why it failed.
         """
         if sys.platform != "linux":
             raise ConfigError(f"{_UNAVAILABLE}: it needs Linux, got {sys.platform}. {_WAYS_OUT}")
-        _probe()
+        why = []
+        if settings.sandbox != "unshare":
+            found = _find_bwrap(root)
+            try:
+                if found is not None:
+                    _probe(found)
+                    return cls(settings, root, found)
+                why.append("bwrap is not on PATH (in the work folder it does not count)")
+            except SandboxFailed as e:
+                why.append(str(e))
+        if settings.sandbox != "bwrap":
+            try:
+                _probe(None)
+                return cls(settings, root)
+            except SandboxFailed as e:
+                why.append(str(e))
+        chosen = "" if settings.sandbox == "auto" else f" with sandbox={settings.sandbox!r}"
+        raise ConfigError(f"{_UNAVAILABLE}{chosen}: {'; '.join(why)}. {_WAYS_OUT}")
 
     async def run(self, command: str, seconds: float) -> CommandResult:
         """Run a command to its end.
@@ -96,25 +120,34 @@ class Sandbox:
             "file_size": settings.file_size,
             "processes": settings.processes,
             "scratch": settings.memory // 4,
+            "bwrap": self.bwrap,
         }
         return [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(wanted)]
 
 
 _UNAVAILABLE = "shell: commands cannot run in a sandbox here"
 _WAYS_OUT = (
-    "Allow unprivileged user namespaces (in a container: without a seccomp profile that forbids them), switch the "
-    "plugin off, or, with unsafe_host=True, let a person allow each command on the host"
+    "Allow unprivileged user namespaces (in a container: without a seccomp profile that forbids them), install "
+    "bubblewrap 0.8 or newer where only bwrap may make them, switch the plugin off, or, with unsafe_host=True, let a "
+    "person allow each command on the host"
 )
 
 
+def _find_bwrap(root: Path) -> str | None:
+    """The program on this process's PATH, but never one that a command could have put into the work folder."""
+    folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    found = (shutil.which("bwrap", path=folder) for folder in folders)
+    return next((each for each in found if each and not Path(each).resolve().is_relative_to(root.resolve())), None)
+
+
 @cache  # what it raises is not kept
-def _probe() -> None:
+def _probe(bwrap: str | None) -> None:
     # The launcher ends when its standard input does.
     reading, writing = os.pipe()
     try:
         with TemporaryDirectory() as folder:
             done = subprocess.run(  # noqa: S603 - this Python, and a program of this package
-                Sandbox(ShellSettings(), Path(folder)).argv("true"),
+                Sandbox(ShellSettings(), Path(folder), bwrap).argv("true"),
                 env={},
                 stdin=reading,
                 capture_output=True,
@@ -128,8 +161,7 @@ def _probe() -> None:
         os.close(reading)
         os.close(writing)
     if found.get("code") != 0:
-        why = found.get("failed") or f"the command `true` ended with {found}"
-        raise ConfigError(f"{_UNAVAILABLE}: {why}. {_WAYS_OUT}")
+        raise SandboxFailed(found.get("failed") or f"the command `true` ended with {found}")
 
 
 def _read_report(text: bytes) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal, get_args
 
 from attrs import Attribute, field, frozen
+from attrs.validators import in_
 
 from locus_kit.validators import integer, not_blank, seconds, to_tuple
 
-__all__ = ["ShellSettings"]
+__all__ = ["ShellSettings", "Way"]
+
+Way = Literal["auto", "bwrap", "unshare"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -33,6 +36,8 @@ class ShellSettings:
         processes: how many processes there may be at once.
         output: bytes of output that the model is shown; of more, it is shown the beginning and the end.
         env: names of variables of this process's environment that commands see too.
+        sandbox: what makes the sandbox: the program ``"bwrap"`` (bubblewrap), or this plugin by itself, with the
+            system call ``"unshare"``; ``"auto"`` = bwrap where it is installed and works, else unshare.
         unsafe_host: run commands on the host, without a sandbox and without limits, each one only after a person has
             allowed it.
     """
@@ -45,4 +50,5 @@ class ShellSettings:
     processes: int = field(default=64, validator=integer(1))
     output: int = field(default=100_000, validator=integer(1_000))
     env: tuple[str, ...] = field(default=(), converter=to_tuple, validator=_variables)
+    sandbox: Way = field(default="auto", validator=in_(get_args(Way)))
     unsafe_host: bool = False
