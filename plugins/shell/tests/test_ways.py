@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
-from locus.core.errors import ConfigError
+from locus.core.errors import ConfigError, UnknownName
 from locus_plugin_shell import Sandbox, ShellHook, ShellSettings
+from locus_plugin_shell.doctor import examine
 from locus_plugin_shell.settings import Way
 
 from .kit import sandbox
@@ -45,7 +47,7 @@ async def test_bwrap_is_taken_where_there_is_one(tmp_path: Path, bwrap: Path, mo
     assert find(tmp_path, "unshare").bwrap is None
 
 
-async def test_unshare_is_taken_where_there_is_no_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unshare_is_taken_where_bwrap_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     made = find(tmp_path)
     assert made.bwrap is None
@@ -141,3 +143,21 @@ async def test_a_command_is_not_begun_where_the_sandbox_can_no_longer_be_built(t
     root.rmdir()
     with pytest.raises(RuntimeError, match=r"the sandbox could not be built: .*No such file"):
         await made.run("touch began", 5.0)
+
+
+async def test_the_doctor_says_what_makes_the_sandbox(
+    tmp_path: Path, bwrap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(bwrap.parent))
+    settings = ShellSettings(root=str(tmp_path))
+    assert await examine(settings, "") == [("sandbox", "", f"made by {bwrap}")]
+    assert await examine(evolve(settings, sandbox="unshare"), "sandbox") == [
+        ("sandbox", "", "made by the plugin itself, with unshare")
+    ]
+    assert "unsafe_host is set" in (await examine(evolve(settings, unsafe_host=True), ""))[0][2]
+    monkeypatch.setenv("PATH", "")
+    ((subject, problem, _),) = await examine(evolve(settings, sandbox="bwrap"), "")
+    assert subject == "sandbox"
+    assert "bwrap is not on PATH" in problem
+    with pytest.raises(UnknownName, match="part of shell"):
+        await examine(settings, "network")

@@ -12,11 +12,11 @@ there: so it does all mounts, and the rest is done from outside. These processes
 
 The init sets up all that is asked for and then reads a byte from the pipe "go" before it starts the command, so that it
 has its limits by then, and the command inherits them. As ``bwrap`` goes on at the end of a file too, the shell that it
-starts reads a line from the same pipe: when the launcher was killed, there is none, and the command is not begun.
+starts reads a line from the same pipe: when the launcher was killed, none comes, and the command does not begin.
 
-The init has no more privileges than the command, so that a command can trace it and change what it does. Nothing relies
-on it after the command was begun but the exit code: it is killed by the launcher, its memory counts, and its
-descriptors lead nowhere.
+The init has no more privileges than the command, so that a command can trace it and change what it does: to end no
+longer with its parent, for example, which is why there is a guard. Once the command was begun, nothing relies on the
+init but the exit code. Its memory counts, and its descriptors lead nowhere.
 """
 
 from __future__ import annotations
@@ -133,8 +133,7 @@ def _read_status(status: int) -> dict[str, Any]:
 
 def _guard(init: int, alive: int) -> NoReturn:
     """Wait for the end of the launcher, and kill what it leaves."""
-    # Its caller kills the process group of the launcher, and waits for the end of what it writes.
-    os.setsid()
+    # The caller waits for the end of what is written.
     for each in (0, 1, 2):
         os.close(each)
     os.read(alive, 1)
@@ -149,6 +148,7 @@ def _start_guard(init: int) -> int:
     if not guard:
         os.close(held)
         _guard(init, alive)
+    os.setpgid(guard, guard)  # the caller ends the launcher by killing its process group
     os.close(alive)  # the other end stays open as long as this process lives
     return guard
 
@@ -160,7 +160,7 @@ def _await_tree(child: int, ended: int, caller: int) -> str:
         # Before that its root is this one, then one without /proc, and for a moment it may not be looked at.
         with suppress(OSError):
             # Held open: when the init has ended, another process may get its number.
-            proc = os.open(f"/proc/{child}/root/proc", os.O_PATH | os.O_DIRECTORY)
+            proc = os.open(os.path.join(f"/proc/{child}/root", "proc"), os.O_PATH | os.O_DIRECTORY)
             if os.fstat(proc).st_dev != outside:
                 return f"/proc/self/fd/{proc}"
             os.close(proc)
@@ -217,7 +217,7 @@ def run(wanted: dict[str, Any], caller: int) -> dict[str, Any]:
 
     Raises:
         SetupError: the sandbox cannot be built.
-        CallerGone: the command was ended, because there is nobody to report to.
+        CallerGone: the command was ended, because its caller has gone.
     """
     # Not inherited by the command. And the limit of all PIDs of a namespace cannot be set from outside.
     run_first(os.SCHED_RESET_ON_FORK)

@@ -11,4 +11,5 @@ plugin = Plugin(
     hooks=("locus_plugin_shell.hook:ShellHook",),
     settings="locus_plugin_shell.settings:ShellSettings",
     guard=True,
+    provides={"doctor": "locus_plugin_shell.doctor:examine"},
 )

@@ -245,7 +245,7 @@ def run(wanted: dict[str, Any], caller: int) -> dict[str, Any]:
 
     Raises:
         SetupError: the sandbox cannot be built.
-        CallerGone: the command was ended, because there is nobody to report to.
+        CallerGone: the command was ended, because its caller has gone.
     """
     run_first()
     _unshare()
