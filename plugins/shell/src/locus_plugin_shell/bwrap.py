@@ -231,8 +231,10 @@ def run(wanted: dict[str, Any], caller: int) -> dict[str, Any]:
         _become_bwrap(wanted, launcher, status_in, go_out, errors_in)
     for each in (status_in, go_out, errors_in):
         os.close(each)
+    report: dict[str, Any] = {}
     try:
-        report = _supervise(wanted, monitor, status, go, caller)
+        with suppress(ProcessLookupError):  # the init ended during its set-up; `bwrap` says why
+            report = _supervise(wanted, monitor, status, go, caller)
     finally:
         os.kill(monitor, signal.SIGKILL)
         os.waitpid(monitor, 0)
