@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import select
+import signal
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "SetupError",
     "find_excess",
     "require_first",
+    "restore_signals",
     "run_first",
     "set_limits",
     "wait",
@@ -68,6 +70,12 @@ def set_limits(wanted: dict[str, Any], *, pid: int = 0, fewest: int = 1) -> None
         hard = resource.prlimit(pid, which)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.prlimit(pid, which, (most, most))
+
+
+def restore_signals() -> None:
+    """Have the signals end programs that Python ignores: what follows in a pipeline that is closed must not go on."""
+    for each in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(each, signal.SIG_DFL)
 
 
 def find_excess(wanted: dict[str, Any], proc: str, *, trust_init: bool) -> str:

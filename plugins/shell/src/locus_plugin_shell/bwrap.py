@@ -40,6 +40,7 @@ from locus_plugin_shell.bounds import (
     SetupError,
     find_excess,
     require_first,
+    restore_signals,
     run_first,
     set_limits,
     wait,
@@ -104,6 +105,7 @@ def _become_bwrap(wanted: dict[str, Any], launcher: int, status: int, go: int, e
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:
             os._exit(1)
+        restore_signals()
         # A copy: the descriptor that is named in the options is closed by `bwrap`.
         os.dup2(go, 0)
         os.dup2(errors, 2)

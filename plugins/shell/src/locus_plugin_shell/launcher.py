@@ -25,11 +25,12 @@ from locus_plugin_shell.bounds import CallerGone, SetupError
 
 
 def main() -> None:
-    """Run the command that the first argument describes, as JSON, with the environment of this process.
+    """Run the command that is the second argument, as the first one says in JSON, in the environment of this process.
 
     Every user of the machine can read arguments; the environment is read by the user who runs this alone.
     """
-    wanted = json.loads(sys.argv[1])
+    # In JSON it would be up to six times as long, and the kernel limits the length of an argument.
+    wanted = json.loads(sys.argv[1]) | {"command": sys.argv[2]}
     run = bwrap.run if wanted["bwrap"] else unshare.run
     try:
         report = run(wanted, os.getppid())

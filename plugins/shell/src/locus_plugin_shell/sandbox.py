@@ -111,10 +111,9 @@ class Sandbox:
         return CommandResult(code=found.get("code"), why=why, output=out.text(), omitted=out.gap)
 
     def argv(self, command: str) -> list[str]:
-        """The launcher with its argument, for a command; the environment of the launcher is that of the command."""
+        """The launcher with its arguments, for a command; the environment of the launcher is that of the command."""
         settings = self.settings
         wanted = {
-            "command": command,
             "work": str(self.root),
             "memory": settings.memory,
             "file_size": settings.file_size,
@@ -122,7 +121,7 @@ class Sandbox:
             "scratch": settings.memory // 4,
             "bwrap": self.bwrap,
         }
-        return [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(wanted)]
+        return [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(wanted), command]
 
 
 _UNAVAILABLE = "shell: commands cannot run in a sandbox here"

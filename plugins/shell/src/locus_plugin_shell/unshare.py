@@ -29,6 +29,7 @@ from locus_plugin_shell.bounds import (
     SetupError,
     find_excess,
     require_first,
+    restore_signals,
     run_first,
     set_limits,
     wait,
@@ -162,18 +163,38 @@ def _drop_privileges() -> None:
     _check(_LIBC.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())), "capset")
 
 
-def _run_command(wanted: dict[str, Any], output: int) -> NoReturn:
-    """Become the command."""
+def _become_command(wanted: dict[str, Any], failure: int, output: int) -> NoReturn:
+    """Become the command, which has no descriptor but its output: ``failure`` is closed by the kernel then."""
     os.setsid()
+    restore_signals()
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     nothing = os.open("/dev/null", os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
-    os.closerange(3, 4_096)
+    os.closerange(3, failure)
+    os.closerange(failure + 1, 4_096)
     set_limits(wanted)
     _drop_privileges()
     os.execve("/bin/sh", ["sh", "-c", wanted["command"]], os.environ)
+
+
+def _start_command(wanted: dict[str, Any], output: int) -> int:
+    """Start the command; returns its process."""
+    said, failure = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            _become_command(wanted, failure, output)
+        except BaseException as e:  # noqa: BLE001 - in the middle of becoming another program
+            os.write(failure, f"start the command: {e}".encode())
+            os._exit(127)
+    os.close(failure)
+    why = os.read(said, 2_000)  # nothing once it has begun
+    if why:
+        raise SetupError(why.decode())
+    os.close(said)
+    return child
 
 
 # -- the init of the namespace ---------------------------------------------------------------------------
@@ -206,13 +227,7 @@ def _init(wanted: dict[str, Any], ready: int, report: int, output: int) -> NoRet
         socket.sethostname("sandbox")
         _build_tree(wanted["work"], wanted["scratch"])
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        child = os.fork()
-        if not child:
-            try:
-                _run_command(wanted, output)
-            except BaseException as e:  # noqa: BLE001 - in the middle of becoming another program
-                os.write(report, json.dumps({"failed": f"start the command: {e}"}).encode())
-                os._exit(127)
+        child = _start_command(wanted, output)
         os.close(output)
         result = _watch(child, wanted)
     except (OSError, SetupError) as e:
