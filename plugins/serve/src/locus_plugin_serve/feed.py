@@ -52,6 +52,7 @@ class Feed:
         self._events.append(event)
         if self._woken is not None and self._wants_events:
             self._woken.set()
+            self._wants_events = False
 
     def close(self) -> None:
         """Say that no more events come."""

@@ -92,7 +92,9 @@ class _Reader:
     """Reads what the journal has behind a place, and tells it up to an entry."""
 
     def __init__(self, store: JournalStore, thread: ThreadName, after: Place, run_id: str) -> None:
-        self._store, self._thread_id, self.place = store, thread.thread_id, after
+        self._store, self._thread_id = store, thread.thread_id
+        # Not a `Place`, of which comparing two costs as much as writing an event.
+        self._at = (after.entry, after.part)
         self._run_id = run_id
         # The entry that the client may know in part is read again, at first, and every other one once.
         self._read_to = max(0, after.entry - 1)
@@ -119,14 +121,13 @@ class _Reader:
             entry = self._entries.popleft()
             self.told = entry.n
             for part, moment in enumerate(worker.read_moments(entry)):
-                place = Place(entry.n, part)
                 is_own = not self._run_id or moment.run_id in ("", self._run_id)
                 if is_own:
                     self.is_resting = moment.kind == "ended" or (moment.kind == "paused" and moment.pause in _RESTING)
-                if place > self.place:
-                    self.place = place
+                if (entry.n, part) > self._at:
+                    self._at = (entry.n, part)
                     if is_own:
-                        frames.append(write_event(moment.to_json(), name=moment.kind, id=str(place)))
+                        frames.append(write_event(moment.to_json(), name=moment.kind, id=f"{entry.n}.{part}"))
         return frames
 
 

@@ -10,6 +10,8 @@ from uuid import uuid4
 import anyio
 from starlette.types import Receive, Scope, Send
 
+from locus_kit.entry_json import to_bytes
+
 __all__ = ["EventStream", "PieceWriter", "write_comment", "write_event"]
 
 _HEADERS = [
@@ -20,8 +22,16 @@ _HEADERS = [
 ]
 
 
-#: One for all: `json.dumps` would make another one each time.
-_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+def _encode(data: Any) -> bytes:
+    """The JSON of a value on one line of ASCII; what has none is its text."""
+    try:
+        text: bytes | None = to_bytes(data)
+    except TypeError:
+        text = None
+    # Clients split lines at U+2028 and U+0085 too, although the specification of EventSource has it otherwise.
+    return (
+        text if text is not None and text.isascii() else json.dumps(data, separators=(",", ":"), default=str).encode()
+    )
 
 
 def write_event(data: Any, *, name: str = "", id: str = "") -> bytes:  # noqa: A002  the field's name
@@ -32,9 +42,9 @@ def write_event(data: Any, *, name: str = "", id: str = "") -> bytes:  # noqa: A
         name: its type, or ``""``.
         id: what the client sends as ``Last-Event-ID`` when it comes again, or ``""``.
     """
-    text = data if isinstance(data, str) else _encode(data)
-    head = f"id: {id}\n" if id else ""
-    return f"{head}event: {name}\ndata: {text}\n\n".encode() if name else f"{head}data: {text}\n\n".encode()
+    text = data.encode() if isinstance(data, str) else _encode(data)
+    head = (f"id: {id}\n" if id else "") + (f"event: {name}\n" if name else "")
+    return b"%bdata: %b\n\n" % (head.encode(), text)
 
 
 class PieceWriter:
@@ -49,11 +59,11 @@ class PieceWriter:
     HOLE = f"{uuid4()}"
 
     def __init__(self, form: Any, *, name: str = "") -> None:
-        self._head, self._tail = write_event(form, name=name).decode().split(f'"{self.HOLE}"')
+        self._head, self._tail = write_event(form, name=name).split(b'"%b"' % self.HOLE.encode())
 
     def write(self, piece: str) -> bytes:
         """The event of a piece."""
-        return f"{self._head}{_encode(piece)}{self._tail}".encode()
+        return b"%b%b%b" % (self._head, _encode(piece), self._tail)
 
 
 def write_comment(text: str) -> bytes:

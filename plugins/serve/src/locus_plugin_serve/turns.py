@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from locus import Agent, AgentResult
 from locus.core.errors import LocusError, NothingToResume, ThreadBusy
-from locus.core.events import CheckpointEvent, Event, ModelCompleteEvent, RunStartEvent
+from locus.core.events import CheckpointEvent, Event, ModelChunkEvent, ModelCompleteEvent, RunStartEvent
 from locus.journal import JournalHost, JournalStore, ThreadQuery, ThreadStatus
 from locus.plugins import scrub
 from locus_plugin_serve.accounts import USER_ENTRY, Accounts
@@ -57,6 +57,7 @@ class Turn:
 
     def __init__(self, thread: ThreadName, request_id: str, run: Run[Any]) -> None:
         self.thread, self.request_id = thread, request_id
+        self.thread_id = thread.thread_id
         self._run = run
         #: The run's id, once the turn is accepted.
         self.run_id = ""
@@ -229,10 +230,10 @@ class Turns:
             if turn.run_id:
                 _log.error("a run was left open: %s: %s", type(e).__name__, scrub(str(e)))
         finally:
-            del self._turns[turn.thread.thread_id]
+            del self._turns[turn.thread_id]
             turn.accepted.set()
             turn.finished.set()
-            for feed in self._feeds.get(turn.thread.thread_id, ()):
+            for feed in self._feeds.get(turn.thread_id, ()):
                 feed.close()
             self._change()
             self.metrics.end(turn.result)
@@ -246,6 +247,13 @@ class Turns:
         turn = self._turns.get(event.thread_id) or self._turns.get("/".join(event.thread_id.split("/", 2)[:2]))
         if turn is None:
             return
+        if type(event) is not ModelChunkEvent:  # of which there are hundreds, and nothing but readers wants them
+            self._note(turn, event)
+        for feed in self._feeds.get(turn.thread_id, ()):
+            feed.push(event)
+
+    def _note(self, turn: Turn, event: Event) -> None:
+        """Count a model call, and accept a turn that is on the journal."""
         if type(event) is ModelCompleteEvent and not event.replayed:
             self.metrics.hear(event)
             spent = self.accounts.charge(turn.thread.user, event.usage)
@@ -261,8 +269,6 @@ class Turns:
                 turn.run_id = event.run_id
             if turn.run_id:
                 turn.accepted.set()
-        for feed in self._feeds.get(turn.thread.thread_id, ()):
-            feed.push(event)
 
     # -- listening --------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ __all__ = ["view"]
 
 #: The command line is another distribution, which is there when a command is called.
 cli: Any = Lazy("locus.cli")
+# It loads uvloop, which `--help` can do without.
+event_loops: Any = Lazy("locus_kit.event_loops")
 
 
 class _ViewCommand(click.Command):
@@ -73,7 +75,8 @@ def view(
     """  # noqa: D301  click reads the character
     agent = None if source is None else load_agent(source)
     runtime = getattr(getattr(agent, "agent", agent), "runtime", None)
-    with cli.open_journals(ctx, checkpointer, store=getattr(runtime, "store", None)) as journals:
+    store, new_loop = getattr(runtime, "store", None), event_loops.new_event_loop
+    with cli.open_journals(ctx, checkpointer, store=store, new_loop=new_loop) as journals:
         viewer = Viewer(journals.store, name=journals.kept.name, agent=agent, read_only=read_only)
         path = getattr(journals.store, "path", None)
         is_missing = journals.kept.asked and isinstance(path, Path) and not path.exists()
