@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -53,13 +52,6 @@ def installed(site: Path, name: str, *files: str, points: str = "", version: str
     if points:
         (info / "entry_points.txt").write_text(f"[locus.plugins]\n{points}\n")
     return info
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _interruptible() -> None:
-    """Ctrl-C reaches the processes of these tests, also where a shell in the background has it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -160,12 +160,14 @@ class Server:
     def freeze(self) -> None:
         """Have none of its processes do anything."""
         for pid in self._processes():
-            freeze_process(pid)
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # a backend that ends meanwhile
+                freeze_process(pid)
 
     def thaw(self) -> None:
         """The end of that."""
         for pid in self._processes():
-            thaw_process(pid)
+            with contextlib.suppress(ProcessLookupError):  # the first one reaps those that have ended
+                thaw_process(pid)
 
     def _processes(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
