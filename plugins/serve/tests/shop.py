@@ -6,6 +6,7 @@ Each effect is a line in ``ledger`` of the working directory, so that a test can
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import time
 from pathlib import Path
@@ -40,9 +41,9 @@ def gate() -> str:
 
 
 @tool(effect="pure")
-async def name_loop() -> str:
-    """Say which event loop this runs on."""
-    return type(asyncio.get_running_loop()).__module__
+async def describe_process() -> str:
+    """Say which event loop this runs on, and whether the garbage collector leaves out what is loaded."""
+    return f"{type(asyncio.get_running_loop()).__module__}, {gc.get_freeze_count() > 0}, {gc.get_threshold()[0]}"
 
 
 def _agent(name: str, *turns: Any) -> Agent[Any, Any]:
@@ -50,9 +51,9 @@ def _agent(name: str, *turns: Any) -> Agent[Any, Any]:
         return list(turns)
 
     model = ScriptedModel(script=script, chunks=True, after="cycle")
-    return Agent(model, tools=[charge, gate, name_loop], name=name)
+    return Agent(model, tools=[charge, gate, describe_process], name=name)
 
 
 agent = _agent("shop", *(call("charge", number=n) for n in range(EFFECTS)), "It is paid.")
 waiting = _agent("waiting", call("gate"), call("charge", number=1), "I went through.")
-loop = _agent("loop", call("name_loop"), "That is it.")
+tuned = _agent("tuned", call("describe_process"), "That is it.")

@@ -133,11 +133,11 @@ def test_a_server_that_leaves_lets_runs_end_and_takes_no_more(tmp_path: Path) ->
         assert server.wait() == 0
 
 
-def test_a_server_works_on_uvloop(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path, find_free_port(), agent="loop") as server, server.client() as client:
+def test_a_server_works_on_uvloop_and_collects_garbage_less_often(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, find_free_port(), agent="tuned") as server, server.client() as client:
         assert client.post_json("/api/threads/a/turns", prompt="Go.").status_code == 200
         messages = client.get("/api/threads/a").json()["messages"]
-        assert "uvloop" in [each["text"] for each in messages], messages
+        assert "uvloop, True, 50000" in [each["text"] for each in messages], messages
 
 
 def test_a_run_that_does_not_end_in_time_goes_on_with_the_next_server(tmp_path: Path) -> None:

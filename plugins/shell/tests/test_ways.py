@@ -1,4 +1,4 @@
-"""Which way to make a sandbox is taken, and what is said where there is none."""
+"""How the plugin chooses between bwrap and unshare, and the error when neither works."""
 
 from __future__ import annotations
 

@@ -63,6 +63,8 @@ def viewing(environment: dict[str, str], *arguments: str) -> Iterator[tuple[subp
 def test_the_printed_address_opens_the_page_once(file: Path, environment: dict[str, str]) -> None:
     with viewing(environment, "--checkpointer", "sqlite:shop.db") as (process, address):
         assert address.startswith("http://127.0.0.1:")
+        if sys.platform == "linux":  # elsewhere nothing says what a process has loaded
+            assert "uvloop" in Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8")
         with httpx.Client(follow_redirects=True, timeout=60) as browser:
             assert "Charge order 4711" in browser.get(address).text
             assert "Charge order 4711" in browser.get(address.partition("?")[0]).text

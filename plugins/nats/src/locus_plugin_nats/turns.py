@@ -36,7 +36,9 @@ class Turn:
         self._queued, self._key = queued, key
 
     async def __aenter__(self) -> None:
-        queued = self._queued.setdefault(self._key, Queued())
+        queued = self._queued.get(self._key)
+        if queued is None:
+            queued = self._queued[self._key] = Queued()
         queued.count += 1
         try:
             await queued.lock.acquire()

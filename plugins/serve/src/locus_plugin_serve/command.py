@@ -22,13 +22,12 @@ server: Any = Lazy("locus_plugin_serve.server")
 # It loads uvloop, which `--help` can do without.
 event_loops: Any = Lazy("locus_kit.event_loops")
 
-
-#: Objects that are made before the collector looks at them; Python's own 700 are a third of a request's.
+#: So many new objects before the collector looks at them; Python's default is 700.
 _YOUNG = 50_000
 
 
 def _relax_collector() -> None:
-    """Have the collector of cycles look less often, and not at what is loaded: it took an eighth of the time."""
+    """Have the garbage collector look less often, and not at what is loaded: it took an eighth of the CPU time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])

@@ -22,16 +22,18 @@ _HEADERS = [
 ]
 
 
+#: One for all: `json.dumps` would make another one each time.
+_escape = json.JSONEncoder(separators=(",", ":"), default=str).encode
+
+
 def _encode(data: Any) -> bytes:
-    """The JSON of a value on one line of ASCII; what has none is its text."""
+    """The JSON of a value on one line of ASCII; a part that has no JSON form is its text."""
     try:
-        text: bytes | None = to_bytes(data)
+        text = to_bytes(data)
     except TypeError:
-        text = None
-    # Clients split lines at U+2028 and U+0085 too, although the specification of EventSource has it otherwise.
-    return (
-        text if text is not None and text.isascii() else json.dumps(data, separators=(",", ":"), default=str).encode()
-    )
+        return _escape(data).encode()
+    # Many clients split lines at U+2028 and U+0085 as well, although EventSource does not.
+    return text if text.isascii() else _escape(data).encode()
 
 
 def write_event(data: Any, *, name: str = "", id: str = "") -> bytes:  # noqa: A002  the field's name

@@ -73,7 +73,7 @@ def set_limits(wanted: dict[str, Any], *, pid: int = 0, fewest: int = 1) -> None
 
 
 def restore_signals() -> None:
-    """Have the signals end programs that Python ignores: what follows in a pipeline that is closed must not go on."""
+    """Undo that Python ignores two signals, which children inherit: a program ends when the next one in a pipe has."""
     for each in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(each, signal.SIG_DFL)
 
