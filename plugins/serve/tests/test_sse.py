@@ -33,5 +33,5 @@ def test_a_part_without_a_json_form_is_its_text() -> None:
 
 
 @pytest.mark.parametrize(("options", "head"), [({}, b""), ({"id": "2"}, b"id: 2\n"), ({"name": "x"}, b"event: x\n")])
-def test_a_name_and_an_id_are_left_out_where_there_is_none(options: dict[str, Any], head: bytes) -> None:
+def test_an_event_without_a_name_or_an_id_has_no_line_for_it(options: dict[str, Any], head: bytes) -> None:
     assert write_event("[DONE]", **options) == head + b"data: [DONE]\n\n"
