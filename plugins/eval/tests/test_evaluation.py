@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -15,7 +16,9 @@ from locus.journal import JournalHost, MemoryStore
 from locus.journal.listing import parent_thread
 from locus.models import Price
 from locus_plugin_eval import Case, EvaluationStopped, Suite, Trial, evaluate
-from locus_plugin_eval.checks import Called, Contains, Ends, Exact, Judge
+from locus_plugin_eval.checks import Called, Contains, Ends, Exact, Judge, NotCalled
+from locus_plugin_eval.report import Report
+from locus_plugin_eval.text import describe_report
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +87,21 @@ async def test_trials_are_counted_and_kept_in_the_order_of_the_file() -> None:
     host = await JournalHost.peek(store, trial.thread)
     assert host is not None
     assert host.state.messages[-1].text == "lamp costs 12 EUR."
+
+
+async def test_a_check_of_a_tool_with_a_typo_in_its_name_is_noted() -> None:
+    """With a typo in it, `not_called` passes whatever the agent does."""
+    model = ScriptedModel(script=echo, after="cycle")
+    cases = suite(
+        case("lamp", "lamp", NotCalled("prise"), Called("price")), case("chair", "chair", NotCalled("delete_all"))
+    )
+
+    report = await evaluate(Agent(model, tools=[price]), cases)
+
+    assert [trial.status for trial in report.trials] == ["passed", "passed"]
+    assert report.notes == ("case 'lamp' checks calls of 'prise', which is not a tool; did you mean 'price'?",)
+    assert list(describe_report(report))[-1] == f"note: {report.notes[0]}"
+    assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 
 async def test_no_more_trials_run_at_once_than_the_file_says() -> None:

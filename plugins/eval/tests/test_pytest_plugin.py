@@ -29,6 +29,13 @@ def test_cases_are_tests_where_that_is_asked_for(cases: Path, here: Path, enviro
     assert "Traceback" not in one.stdout
 
 
+def test_a_check_of_a_tool_with_a_typo_in_its_name_is_a_warning(shop: Path, environment: dict[str, str]) -> None:
+    (shop.parent / "typo.eval.yaml").write_text("cases: [{id: a, prompt: x, checks: [{not_called: prise}]}]")
+    done = run(shop.parent, environment, "-p", "locus_plugin_eval.pytest_plugin", "--eval-agent", "shop.py:agent")
+    assert "case 'a' checks calls of 'prise', which is not a tool; did you mean 'price'?" in done.stdout, done
+    assert "typo.eval.yaml:1: PytestWarning" in done.stdout
+
+
 def test_without_being_asked_for_nothing_is_loaded_or_collected(
     cases: Path, here: Path, environment: dict[str, str]
 ) -> None:

@@ -12,7 +12,7 @@ children of the graph, whose guards and budgets would be theirs as well.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -23,7 +23,7 @@ from locus.journal import InProcess, JournalHost, JournalStore, MemoryStore
 from locus.models import Model
 from locus.plugin import Lazy
 from locus_plugin_eval.cases import Suite
-from locus_plugin_eval.checks import Grounded
+from locus_plugin_eval.checks import Called, Grounded, NotCalled
 from locus_plugin_eval.report import Report
 from locus_plugin_eval.tape import Tape, TapeEffects, TrialTape
 from locus_plugin_eval.trial_run import TrialSetup, run_trial
@@ -119,7 +119,22 @@ async def evaluate(
         trials=tuple(map(trial_from_json, result.values["trials"])),
         thresholds=suite.thresholds,
         replayed=tape is not None and tape.replays,
+        notes=tuple(_note_typos(agent, suite)),
     )
+
+
+def _note_typos(agent: Agent[Any, Any], suite: Suite) -> Iterator[str]:
+    """Names in checks that are nearly those of tools: with a typo in it, `not_called` passes whatever an agent does.
+
+    Not an error, and nothing where no name is near: cases may be for several agents, of which not each has all tools.
+    """
+    tools = agent.runtime.tools
+    for case in suite.cases:
+        named = dict.fromkeys(each.tool for each in case.all_checks if isinstance(each, Called | NotCalled))
+        for name in named:
+            near = None if name in tools else tools.nearest(name)
+            if near is not None:
+                yield f"case {case.id!r} checks calls of {name!r}, which is not a tool; did you mean {near!r}?"
 
 
 def _make_graph(

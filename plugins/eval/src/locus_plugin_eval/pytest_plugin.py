@@ -12,6 +12,7 @@ The agent is the one that the file names (``agent: shop.py:agent``), or that of 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,9 @@ class CaseItem(pytest.Item):
         least = {"pass": self.suite.thresholds.get("pass", 1.0)}
         unmet = evolve(report, thresholds=least).find_unmet()
         if unmet:
-            raise _NotPassed("\n".join([*unmet, *(line for row in report.rows for line in row.reasons)]))
+            raise _NotPassed("\n".join([*unmet, *(line for row in report.rows for line in row.reasons), *report.notes]))
+        for note in report.notes:
+            warnings.warn_explicit(pytest.PytestWarning(note), None, str(self.path), 1)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What did not pass, without a traceback; anything else with one."""

@@ -83,6 +83,7 @@ class Report:
         trials: by case and repeat, in the order of the file.
         thresholds: the least shares; see `Suite`.
         replayed: the answers were given from a tape.
+        notes: what in the cases looks like a mistake, in a sentence each.
     """
 
     suite: str
@@ -92,6 +93,7 @@ class Report:
     trials: tuple[Trial, ...]
     thresholds: Mapping[str, float] = field(factory=dict)
     replayed: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> tuple[CaseRow, ...]:
@@ -174,6 +176,7 @@ class Report:
             "thread": self.thread,
             "digest": self.digest,
             "replayed": self.replayed,
+            "notes": list(self.notes),
             "thresholds": dict(self.thresholds),
             "passed": self.tally.passed,
             "size": self.tally.size,
@@ -199,6 +202,7 @@ class Report:
                 trials=tuple(map(trial_from_json, form["trials"])),
                 thresholds=dict(form["thresholds"]),
                 replayed=bool(form["replayed"]),
+                notes=tuple(map(str, form.get("notes", ()))),
             )
         except (ValueError, TypeError, KeyError) as e:
             raise InputError(f"expected a report of `locus eval --json`: {type(e).__name__}: {e}") from e

@@ -86,6 +86,7 @@ def describe_report(report: Report) -> Iterator[str]:
     yield f"{len(report.trials)} trials: {spent}"
     if report.replayed:
         yield "answers were replayed: tokens and dollars are those that were recorded, and seconds say nothing"
+    yield from (f"note: {each}" for each in report.notes)
 
 
 def describe_comparison(found: Comparison) -> Iterator[str]:
