@@ -78,6 +78,13 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
         [call("write_file", path="/notes.md", contents=f"{n}\n") for n in range(3)],
         "Written.",
     ],
+    "hands over": [call("task", subagent_type="general-purpose", description="Write it."), "It is written."],
+    "child of hands over": [call("write_file", path="/child.txt", contents="c"), "Written."],
+    "looks": [call("task", subagent_type="general-purpose", description="Look."), "Looked."],
+    "child of looks": [call("grep", pattern="PASSWORD", path="/"), call("ls", path="/", recursive=True), "Seen."],
+    # After the two answers of "hands over".
+    "goes on": ["Done.", "", call("write_file", path="/mine.txt", contents="m")],
+    "is asked": ["Done.", "", call("write_file", path="/AGENTS.md", contents="m")],
     "reads todos": [call("read_todos"), "Read."],
     "silent": [never],
     "told": [_seen],

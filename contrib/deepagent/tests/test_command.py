@@ -171,6 +171,47 @@ def test_what_acts_later_is_not_written_without_a_question(locus: Locus, here: P
     assert (here / "w" / file).exists()
 
 
+def test_the_files_that_the_configuration_names_as_instructions_are_not_written_without_a_question(
+    locus: Locus, here: Path
+) -> None:
+    (here / "own.toml").write_text('[plugins.instructions]\nnames = ["a.txt", "odd[1]*.md"]\n')
+    done = locus("deep", "Write.", "-m", "toy:writes", "--dir", "w", "--config", "own.toml")
+    assert done.status == 3, done.err
+    assert "May write_file write /a.txt?" in done.err
+    assert not (here / "w" / "a.txt").exists()
+
+
+def test_what_a_rule_hides_from_the_agent_is_hidden_from_its_subagents(locus: Locus, here: Path) -> None:
+    (here / "own.toml").write_text('[plugins.filesystem]\npermissions = ["deny /secrets"]\n')
+    (here / "w" / "secrets").mkdir(parents=True)
+    (here / "w" / "secrets" / "key.txt").write_text("PASSWORD=hunter2\n")
+    (here / "w" / "open.txt").write_text("no PASSWORD here\n")
+
+    done = locus("deep", "Look.", "-m", "toy:looks", "--dir", "w", "--config", "own.toml", "--json")
+
+    assert done.status == 0, done.err
+    events = [json.loads(line) for line in done.out.splitlines()]
+    found = {each["tool_name"]: each["result"] for each in events if each["type"] == "tool_complete"}
+    assert "/open.txt" in found["grep"]
+    assert "/open.txt" in found["ls"]
+    assert "secret" not in found["grep"] + found["ls"]
+
+
+def test_a_configuration_that_is_named_behind_the_command_is_trusted(here: Path, environment: dict[str, str]) -> None:
+    (here / "locus.toml").write_text('[plugins.filesystem]\npermissions = ["deny /secrets"]\n')
+    for given in (["--config", "locus.toml"], ["--config=locus.toml"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "locus_plugin_cli", "deep", "Write.", "-m", "toy:writes", "-q", *given],
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "Written.\n"), done.stderr
+
+
 def test_what_a_page_says_is_written_into_the_folder_and_sent_nowhere(locus: Locus, here: Path, tools: str) -> None:
     done = locus("deep", "Read it.", "-m", "toy:reads and writes", "-t", tools, "--dir", "w")
 

@@ -94,6 +94,37 @@ def test_each_undo_takes_back_one_more_turn(work: Path, locus: Locus) -> None:
     assert contents(work) == {}
 
 
+@pytest.mark.parametrize(("script", "second"), [("goes on", {"child.txt": "c", "mine.txt": "m"}), ("is asked", None)])
+def test_what_a_subagent_wrote_in_an_earlier_turn_is_taken_back_by_a_second_undo(
+    locus: Locus, here: Path, script: str, second: dict[str, str] | None
+) -> None:
+    """Also where the turn after it is still open, so that its thread is deleted."""
+    first = {"child.txt": "c"}
+    assert locus("deep", "Hand it over.", "-m", "toy:hands over", "--dir", "w", "-q").status == 0
+    assert locus("deep", "-c", "Go on.", "-m", f"toy:{script}", "-q").status == (3 if second is None else 0)
+    assert contents(here / "w") == (second or first)
+
+    assert locus("deep", "/undo").status == 0
+    assert contents(here / "w") == first
+    done = locus("deep", "/undo")
+
+    assert (done.status, done.out) == (0, "removed /child.txt\n")
+    assert contents(here / "w") == {}
+    left = [json.loads(line)["thread_id"] for line in locus("threads", "--all", "--json").out.splitlines()]
+    assert all(each.partition("/")[0] in left for each in left), "a child run has outlived its parent"
+
+
+def test_what_a_subagent_wrote_is_taken_back_in_a_fork(locus: Locus, here: Path) -> None:
+    assert locus("deep", "Hand it over.", "-m", "toy:hands over", "--dir", "w", "--thread", "t", "-q").status == 0
+    forked = locus("threads", "fork", "t", "--into", "u")
+    assert forked.status == 0, forked.err
+
+    assert locus("deep", "/undo", "--thread", "u").out == "removed /child.txt\n"
+
+    names = {json.loads(line)["thread_id"].partition("/")[0] for line in locus("threads", "--json").out.splitlines()}
+    assert names == {"t"}
+
+
 @pytest.mark.parametrize("file", ["notes.md", "new/file.txt"])
 def test_a_file_that_was_changed_since_is_not_overwritten(work: Path, locus: Locus, file: str) -> None:
     (work / file).write_text("by hand")

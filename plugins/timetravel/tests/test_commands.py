@@ -29,6 +29,26 @@ def listed(locus: Locus) -> list[dict[str, Any]]:
     return [json.loads(line) for line in locus("threads", "--json").out.splitlines()]
 
 
+def test_a_command_that_an_untrusted_configuration_hides_is_there_once_that_is_named(
+    here: Path, environment: dict[str, str]
+) -> None:
+    (here / "locus.toml").write_text('[plugins.filesystem]\npermissions = ["deny /secrets"]\n')
+    done = [
+        subprocess.run(
+            [sys.executable, "-m", "locus_plugin_cli", "threads", "fork", "nowhere", *given],
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        ).stderr
+        for given in ([], ["--config", "locus.toml"])
+    ]
+    assert "commands of plugins cannot be read before the configuration is trusted and correct" in done[0]
+    assert "there is no thread 'nowhere'" in done[1]
+
+
 def test_the_calls_of_an_imported_run_are_shown_and_not_run_without_a_person(locus: Locus, tools: str) -> None:
     begun = locus("run", "x", "-m", "toy:asks", "-t", tools, "-q", "--thread", "t")
     assert begun.status == 3

@@ -5,7 +5,7 @@ Imports nothing of the kernel, so that ``locus --help`` costs no more than click
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ __all__ = [
     "json_events_option",
     "json_lines_option",
     "json_option",
+    "note_config",
     "quiet_option",
 ]
 
@@ -81,6 +82,22 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         given.plugins += [name for text in value for name in text]
     elif value is not None and value is not False:
         setattr(given, str(param.name), value)
+
+
+def note_config(ctx: click.Context, args: Sequence[str]) -> None:
+    """Note the configuration file that is named behind a command of a plugin: before that, the command is not known.
+
+    Args:
+        ctx: of the group.
+        args: what comes behind the command.
+    """
+    given = ctx.ensure_object(CommonOptions)
+    for n, word in enumerate(args):
+        name, is_joined, value = word.partition("=")
+        if given.config is not None or word == "--":
+            break
+        if name == "--config":
+            given.config = value if is_joined else next(iter(args[n + 1 :]), None)
 
 
 def common_options(function: F) -> F:

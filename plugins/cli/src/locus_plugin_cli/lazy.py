@@ -10,11 +10,14 @@ from typing import Any
 
 import click
 
-from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.common_options import CommonOptions, note_config
 
-__all__ = ["Root", "resolve"]
+__all__ = ["UNREAD", "Root", "resolve"]
 
 _CONTRIBUTED = "locus_plugin_cli.plugin_commands"
+
+#: What is wrong with it was said as a warning.
+UNREAD = "commands of plugins cannot be read before the configuration is trusted and correct"
 
 
 def resolve(reference: str) -> Any:
@@ -52,6 +55,8 @@ class Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, but with the lazy commands among those that may have been meant."""
+        if args and args[0] not in self.table:
+            note_config(ctx, args[1:])
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as e:
@@ -60,9 +65,7 @@ class Root(click.Group):
                 told = f"a plugin of that name is installed: locus -p {name} {name} switches it on"
                 raise click.UsageError(f"No such command {name!r}; {told}", ctx=ctx) from None
             if resolve("locus_plugin_cli.plugin_commands:is_unread")(ctx.ensure_object(CommonOptions)):
-                # What is wrong with it was said as a warning.
-                told = "commands of plugins cannot be read before the configuration is trusted and correct"
-                raise click.UsageError(f"No such command {name!r} of locus itself; {told}", ctx=ctx) from None
+                raise click.UsageError(f"No such command {name!r} of locus itself; {UNREAD}", ctx=ctx) from None
             known = [*self.table, *self.contributed(ctx)]
             raise click.exceptions.NoSuchCommand(e.command_name, possibilities=known, ctx=ctx) from None
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import click
 
-from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.common_options import CommonOptions, note_config
 from locus_plugin_cli.distributions import install_command
-from locus_plugin_cli.plugin_commands import load_group
+from locus_plugin_cli.lazy import UNREAD
+from locus_plugin_cli.plugin_commands import is_unread, load_group
 
 __all__ = ["OpenGroup"]
 
@@ -40,10 +41,14 @@ class OpenGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, but with the commands of plugins among those that may have been meant."""
+        if args and args[0] not in self.commands:
+            note_config(ctx, args[1:])
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as e:
             name = e.command_name
+            if is_unread(ctx.ensure_object(CommonOptions)):
+                raise click.UsageError(f"No such command {name!r} of locus itself; {UNREAD}", ctx=ctx) from None
             if name in _PLUGINS:
                 hint = f"No such command {name!r}; {install_command(_PLUGINS[name])} adds it"
                 raise click.UsageError(hint, ctx=ctx) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +19,7 @@ from locus.tools import ToolRegistry
 from locus_deepagent.command.records import WriteRecords
 from locus_deepagent.factory import create_deepagent
 from locus_kit.tool_names import make_optional
-from locus_plugin_filesystem import FilesystemBackend, VersionedFiles, make_filesystem_tools
+from locus_plugin_filesystem import FilesystemHook, VersionedFiles
 from locus_plugin_subagents import general_purpose
 
 __all__ = ["DeepRecipe"]
@@ -37,8 +38,11 @@ _TOOLS: Final = (
 )  # fmt: skip
 #: Which distribution has what an option asks for.
 _PARTS: Final = {"web": "locus-plugin-web", "shell": "locus-plugin-shell", "approval": "locus-plugin-approval"}
-#: What the agent reads as instructions in its next run, and what git runs on the user's machine.
-_ASKED: Final = ("ask write /**/AGENTS.md", "ask write /**/.git", "ask write /**/.git/**")
+#: What git runs on the user's machine. So are the files that the agent reads as instructions in its next run.
+_ASKED: Final = ("ask write /**/.git", "ask write /**/.git/**")
+#: What is no wildcard in a rule has a backslash before it.
+_WILDCARD: Final = re.compile(r"[*?\[{\\]")
+_ESCAPED: Final = r"\\\g<0>"
 #: The folder is the user's choice, so a path in it needs no further consent.
 _WRITES: Final = ("write_file", "edit_file")
 
@@ -124,12 +128,15 @@ class DeepRecipe:
         """
         folder, own = self._place(), list(tools)
         settings = _Settings(config, catalogue)
-        files = settings.of("filesystem", "the files")
+        files, instructions = settings.of("filesystem", "the files"), settings.of("instructions", "the instructions")
+        asked_files = (f"ask write /**/{_WILDCARD.sub(_ESCAPED, name)}" for name in instructions.names)
+        rules = (*files.permissions, *asked_files, *_ASKED)
         parts: dict[str, Any] = {
-            "filesystem": evolve(files, root=folder, backend=None, permissions=(*files.permissions, *_ASKED)),
-            "instructions": evolve(settings.of("instructions", "the instructions"), folder=str(folder)),
+            "filesystem": evolve(files, root=folder, backend=None, permissions=rules),
+            "instructions": evolve(instructions, folder=str(folder)),
         }
-        inherited = [*own, *make_filesystem_tools(FilesystemBackend(folder, links=False))]
+        # As the agent's own: what a rule hides from it, its listings and searches hide from a subagent as well.
+        inherited = [*own, *FilesystemHook(parts["filesystem"], provide=_provide_nothing).locus_register_tools()]
         if self.web:
             parts["web"] = settings.of("web", "--web")
             inherited += load("web", "locus_plugin_web.hook:WebHook")(parts["web"]).locus_register_tools()
@@ -216,6 +223,11 @@ class _Settings:
             raise ConfigError(f"{wanted}: {distribution} is not installed, or [plugins] allow leaves it out")
         layer = self.config.plugin_settings.get(name)
         return plugin_settings(self.catalogue.manifest(name), [layer] if isinstance(layer, Layer) else [])
+
+
+def _provide_nothing(kind: str, reference: str) -> object:
+    """The files are in the folder, so no backend of another plugin is asked for."""
+    raise ConfigError(f"{kind} {reference!r} cannot be used here; the files are in the folder of --dir")
 
 
 def _with_writes(config: Config) -> Config:

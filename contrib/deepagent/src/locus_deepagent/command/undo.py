@@ -18,7 +18,7 @@ from locus.core.errors import LocusError, NothingToResume
 from locus.core.journal import END, EXECUTE, START, THINK, Body, Intent, Outcome, Transition
 from locus.core.messages import ToolCall
 from locus.files import BackendError
-from locus.journal import JournalStore, read_entries
+from locus.journal import JournalStore, ThreadInfo, read_entries
 from locus_deepagent.command.records import STEP, WRITES, FileRecord
 from locus_plugin_filesystem import VersionedFiles, digest_of
 
@@ -77,11 +77,13 @@ async def undo(store: JournalStore, thread: str, files: VersionedFiles, *, keep:
     """
     claim = await store.claim(thread, f"undo-{uuid4().hex[:8]}")  # nothing runs on it meanwhile
     try:
-        turns, bodies = _last_turn(thread, [entry.body for entry in await read_entries(store, thread)])
+        every = [entry.body for entry in await read_entries(store, thread)]
+        turns, bodies = _last_turn(thread, every)
         is_open = _is_open(bodies)
-        children = await _children(store, thread, {body.run_id for body in bodies})
-        for child in children:
-            bodies = [*bodies, *(entry.body for entry in await read_entries(store, child))]
+        earlier = every[: len(every) - len(bodies)]
+        threads = {info.thread_id: info for info in await store.threads()}
+        for child in _find_children(threads, thread, bodies).values():
+            bodies = [*bodies, *(entry.body for entry in await read_entries(store, child.thread_id))]
         plans = _plan(_records(bodies))
         changed = [path for path, plan in plans.items() if not await _call(plan.fits, files)]
         if changed and not keep:
@@ -93,9 +95,10 @@ async def undo(store: JournalStore, thread: str, files: VersionedFiles, *, keep:
                 (removed if plan.before is None else restored).append(path)
     finally:
         await store.release(claim)
-    made = await timetravel.fork(store, thread, at=turns) if turns else None
+    made = await _fork(store, thread, turns, _find_children(threads, thread, earlier)) if turns else None
     if made is None or is_open:  # a run that was taken back must not be resumed
-        for each in (*children, thread):
+        own = _find_children(threads, thread, every, with_origins=False)
+        for each in (*(child.thread_id for child in own.values()), thread):
             await store.delete(each)
     return Undone(thread=made, restored=restored, removed=removed, left=changed, not_undone=_count_others(bodies))
 
@@ -147,10 +150,39 @@ def _is_open(bodies: Iterable[Body]) -> bool:
     return [body.next_node for body in bodies if isinstance(body, Transition)][-1] != END
 
 
-async def _children(store: JournalStore, thread: str, runs: set[str]) -> list[str]:
-    """The threads of child runs of some runs of a thread, and of theirs."""
-    begins = tuple(f"{thread}/{run_id[:8]}/" for run_id in runs)
-    return sorted(info.thread_id for info in await store.threads() if info.thread_id.startswith(begins))
+def _find_children(
+    threads: Mapping[str, ThreadInfo], thread: str, bodies: Iterable[Body], *, with_origins: bool = True
+) -> dict[str, ThreadInfo]:
+    """The threads of the child runs of some runs of a thread, and of theirs: what is behind its name -> the thread.
+
+    Args:
+        threads: all of the store, by id.
+        thread: its id.
+        bodies: entries of the runs.
+        with_origins: for a fork, also those of the threads that it is a fork of: it shares entries, but no child runs.
+    """
+    runs = {body.run_id[:8] for body in bodies}
+    found: dict[str, ThreadInfo] = {}
+    names: list[str] = [thread]
+    for name in names:
+        begins = tuple(f"{name}/{run}/" for run in runs)
+        for each in threads.values():
+            if each.thread_id.startswith(begins):
+                found.setdefault(each.thread_id.removeprefix(name), each)
+        origin = threads[name].forked_from if with_origins and name in threads else None
+        names += [origin] if origin is not None and origin not in names else []
+    return dict(sorted(found.items()))
+
+
+async def _fork(store: JournalStore, thread: str, at: int, children: Mapping[str, ThreadInfo]) -> str:
+    """The thread as it was, with the child runs that it had by then: one more undo needs what they wrote.
+
+    The children come first: once its fork is there, a thread has been undone.
+    """
+    name = f"{thread}~{uuid4().hex[:8]}"
+    for rest, child in children.items():
+        await store.fork(child.thread_id, child.head, f"{name}{rest}", ())
+    return await timetravel.fork(store, thread, at=at, into=name)
 
 
 def _records(bodies: Iterable[Body]) -> list[FileRecord]:
