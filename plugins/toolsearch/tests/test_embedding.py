@@ -1,4 +1,4 @@
-"""The embedding model itself. `tox -e e2e` has its libraries; elsewhere they are 140 MB that nothing else needs."""
+"""The embedding model itself. `tox -e models` has its libraries; elsewhere they are 140 MB that nothing else needs."""
 
 from __future__ import annotations
 
