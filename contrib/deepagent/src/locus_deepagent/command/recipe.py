@@ -40,7 +40,7 @@ _TOOLS: Final = (
 _PARTS: Final = {"web": "locus-plugin-web", "shell": "locus-plugin-shell", "approval": "locus-plugin-approval"}
 #: What git runs on the user's machine. So are the files that the agent reads as instructions in its next run.
 _ASKED: Final = ("ask write /**/.git", "ask write /**/.git/**")
-#: What is no wildcard in a rule has a backslash before it.
+#: A wildcard that is meant as a character has a backslash before it.
 _WILDCARD: Final = re.compile(r"[*?\[{\\]")
 _ESCAPED: Final = r"\\\g<0>"
 #: The folder is the user's choice, so a path in it needs no further consent.
