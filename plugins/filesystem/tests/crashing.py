@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +55,24 @@ class Following:
 
     price = None
 
-    def __init__(self, name: str, turns: list[Any]) -> None:
-        self.name, self._turns = name, turns
+    def __init__(self, name: str, turns: list[Any], ids: str) -> None:
+        self.name, self._turns, self._ids = name, turns, ids
 
     async def complete(self, request: ModelRequest, on_chunk: Any = None) -> ModelResponse:
         turn = sum(message.role is Role.ASSISTANT for message in request.messages)
         if turn >= len(self._turns):
             return ModelResponse(message=Message(Role.ASSISTANT, f"{self.name} is done"))
-        calls = [ToolCall(f"c{turn}_{i}", name, given) for i, (name, given) in enumerate(self._turns[turn])]
+        calls = [ToolCall(self._ids.format(turn, i), name, given) for i, (name, given) in enumerate(self._turns[turn])]
         return ModelResponse(message=Message(Role.ASSISTANT, tuple(calls)))
 
 
-def build(store: Any) -> Agent[Any, str]:
+#: How calls are named, by turn and number: each call apart, or all of them alike.
+IDS = {"unique": "c{}_{}", "same": "c"}
+
+
+def build(store: Any, ids: str) -> Agent[Any, str]:
     options: dict[str, Any] = {"filesystem": True, "catalogue": Catalogue.only(plugin)}
-    child = Agent(Following("child", CHILD), **options)
+    child = Agent(Following("child", CHILD, ids), **options)
 
     @tool(effect="pure")
     async def ask_child(ctx: ToolContext) -> str:
@@ -79,14 +84,14 @@ def build(store: Any) -> Agent[Any, str]:
         """Fetch much."""
         return "much\n" * 20_000
 
-    return Agent(Following("parent", PARENT), tools=[ask_child, fetch], checkpointer=store, **options)
+    return Agent(Following("parent", PARENT, ids), tools=[ask_child, fetch], checkpointer=store, **options)
 
 
-async def go(folder: Path) -> dict[str, Any]:
+async def go(folder: Path, ids: str) -> dict[str, Any]:
     """Run the agent to its end, or go on with it."""
     # Where files are flushed to the disk does not matter to a process that is killed.
     async with DyingStore(folder / "runs.db", sync="normal") as store:
-        agent = build(store)
+        agent = build(store, ids)
         known = await store.peek("t")
         result = await (agent.run("go", thread_id="t", request_id="only") if known is None else agent.resume("t"))
     state = result.state
@@ -110,12 +115,12 @@ def forget(control: str) -> None:
     if control == "calls":
         compose, changes = Turn.compose, Turn.changes
 
-        def composed(self: Turn, call_id: str, path: str, contents: str) -> bytes:
-            ENTERED.add((call_id, path))
-            return compose(self, call_id, path, contents)
+        def composed(self: Turn, call: str, path: str, contents: str) -> bytes:
+            ENTERED.add((call, path))
+            return compose(self, call, path, contents)
 
-        def changed(self: Turn, done: Iterable[ToolExecution], now: datetime) -> Any:
-            entered = [each for each in done if (each.call_id, each.arguments.get("path")) in ENTERED]
+        def changed(self: Turn, done: Iterable[tuple[str, ToolExecution]], now: datetime) -> Any:
+            entered = [(name, each) for name, each in done if (name, each.arguments.get("path")) in ENTERED]
             return changes(self, entered, now)
 
         Turn.compose, Turn.changes = composed, changed  # type: ignore[method-assign]
@@ -130,7 +135,7 @@ def forget(control: str) -> None:
 
         async def brought(above: Any, state: Any, run: Any) -> None:
             recorded = above.run
-            await bring(type(above)(above.turn, Unrecorded(recorded), above.call_id), state, run)
+            await bring(type(above)(above.turn, Unrecorded(recorded), above.call), state, run)
 
         hook._bring = brought
 
@@ -148,18 +153,19 @@ class Unrecorded:
         return await fn()
 
 
-def main(folder: Path, control: str, stride: int) -> None:
+def main(folder: Path, control: str, stride: int, ids: str) -> None:
     """Kill at every write and print what came of it.
 
     Args:
         folder: for the journals.
         control: ``""``, or what is broken on purpose, see `forget`.
         stride: every which write.
+        ids: see `IDS`.
     """
-    build(None).run_sync("go")  # what a process imports late is there before it is forked
+    build(None, IDS[ids]).run_sync("go")  # what a process imports late is there before it is forked
     forget(control)
     found, kills = [], []
-    for kill in every_kill(folder, go, stride=stride, from_end=True):
+    for kill in every_kill(folder, partial(go, ids=IDS[ids]), stride=stride, from_end=True):
         kills.append(kill)
         if kill.result != kill.wanted:
             found.append(f"{kill.folder.name}: {kill.result}")
@@ -169,4 +175,4 @@ def main(folder: Path, control: str, stride: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -21,15 +21,16 @@ STRIDE = 6 if QUICK else 1
 CONTROLS = ["large"] if QUICK else ["calls", "children", "large"]
 
 
-def kill(folder: Path, control: str = "", stride: int = STRIDE) -> Any:
-    command = [sys.executable, "-m", "plugins.filesystem.tests.crashing", str(folder), control, str(stride)]
+def kill(folder: Path, control: str = "", stride: int = STRIDE, ids: str = "unique") -> Any:
+    command = [sys.executable, "-m", "plugins.filesystem.tests.crashing", str(folder), control, str(stride), ids]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_a_kill_at_any_write_changes_neither_the_files_nor_what_the_tools_said(tmp_path: Path) -> None:
-    came = kill(tmp_path)
+@pytest.mark.parametrize("ids", ["unique", "same"])
+def test_a_kill_at_any_write_changes_neither_the_files_nor_what_the_tools_said(tmp_path: Path, ids: str) -> None:
+    came = kill(tmp_path, ids=ids)
 
     assert came["found"] == []
     assert came["deaths"] > 40 // STRIDE

@@ -169,6 +169,70 @@ def test_decomposed_and_impossible_names_on_the_disk(backend: FilesystemBackend)
     assert [match.path for match in backend.grep("x")] == ["/größe.txt"]
 
 
+def decomposed(path: str) -> str:
+    return unicodedata.normalize("NFD", path)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+def test_a_file_with_a_decomposed_name_is_written_where_it_is_read(backend: FilesystemBackend) -> None:
+    (backend.root / decomposed("café.txt")).write_text("one\ntwo\n")
+
+    backend.edit("/café.txt", "one", "1")
+    assert backend.read("/café.txt") == "     1\t1\n     2\ttwo"
+    backend.write("/café.txt", "new\n")
+    assert names(backend.root) == [decomposed("café.txt")]
+    assert backend.read("/café.txt") == "     1\tnew"
+    assert (backend.root / decomposed("café.txt")).read_text() == "new\n"
+
+
+@pytest.mark.parametrize("name", ["b.txt", "é.txt", decomposed("é.txt")])
+def test_a_folder_with_a_decomposed_name_is_written_in_where_it_is_read(backend: FilesystemBackend, name: str) -> None:
+    folder = backend.root / decomposed("Übung") / decomposed("à")
+    folder.mkdir(parents=True)
+    (folder / name).write_text("one\n")
+    path = f"/Übung/à/{unicodedata.normalize('NFC', name)}"
+
+    backend.edit(path, "one", "two")
+    assert backend.read(path) == "     1\ttwo"
+    backend.write(path, "three\n")
+    assert (names(folder), backend.read(path)) == ([name], "     1\tthree")
+    backend.write("/Übung/ö/é.txt", "four")
+    assert backend.read("/Übung/ö/é.txt") == "     1\tfour"
+    assert names(backend.root) == [decomposed("Übung")]
+    assert [each.path for each in backend.glob("**/*.txt")] == sorted([path, "/Übung/ö/é.txt"])
+    assert [each.path for each in backend.grep("three", "/Übung/à")] == [path]
+
+
+def test_of_two_forms_of_a_name_the_composed_one_is_meant(backend: FilesystemBackend) -> None:
+    for name in ("é", decomposed("é")):
+        (backend.root / f"{name}.txt").write_text(f"{len(name)}")
+        (backend.root / name).mkdir()
+        (backend.root / name / f"in{len(name)}").write_text("x")
+
+    backend.edit("/é.txt", "1", "3")
+    backend.write("/é/new", "x")
+    assert backend.read("/é.txt") == "     1\t3"
+    assert (backend.root / f"{decomposed('é')}.txt").read_text() == "2"
+    assert names(backend.root / "é") == ["in1", "new"]
+    assert [each.path for each in backend.ls("/", recursive=True)] == ["/é", "/é.txt", "/é/in1", "/é/new"]
+    assert [each.path for each in backend.grep(".")] == ["/é.txt", "/é/in1", "/é/new"]
+    assert code_of(lambda: backend.read("/é/in2")) == "file_not_found"
+
+
+def test_a_link_with_a_decomposed_name_is_followed_by_a_write_as_by_a_read(backend: FilesystemBackend) -> None:
+    if not backend._root.follows_links:
+        pytest.skip("links are not followed")
+    (backend.root / "a").write_text("one")
+    (backend.root / decomposed("é")).symlink_to("a")
+
+    backend.write("/é", "two")
+    assert (backend.root / "a").read_text() == "two"
+    assert names(backend.root) == ["a", decomposed("é")]
+
+
 def test_tree_deeper_than_a_path_is_listed_as_far_as_paths_go(backend: FilesystemBackend) -> None:
     previous = Path.cwd()
     os.chdir(backend.root)

@@ -219,6 +219,23 @@ async def test_a_large_result_goes_to_the_backend_of_the_user() -> None:
     assert path in results(result)[0]
 
 
+@pytest.mark.parametrize("on_disk", [True, False])
+async def test_a_result_that_is_larger_than_a_file_says_that_the_rest_is_not_kept(
+    on_disk: bool, tmp_path: Path
+) -> None:
+    @tool
+    def fetch_too_much() -> str:
+        """Fetch too much."""
+        return "y" * 12_000_000
+
+    options: Any = {"filesystem": {"root": tmp_path}} if on_disk else {}
+    result = await agent(call("fetch_too_much"), "done", tools=[fetch_too_much], **options).run("go")
+    said = results(result)[0]
+
+    assert said.startswith("[this result has 12,000,000 characters, which is too much for a file: what is left out is")
+    assert (len(said), said[-1], files(result)) == (100_000, "y", {})
+
+
 # -- signals ---------------------------------------------------------------------------------------
 
 
@@ -229,8 +246,18 @@ async def test_each_write_and_read_emits_an_event_with_its_bytes() -> None:
 
     assert [(event.type, event.path, event.byte_count) for event in told] == [  # type: ignore[attr-defined]
         ("deepagent_fs_write", "/a.md", 2),
-        ("deepagent_fs_read", "/a.md", len("     1\té".encode())),
+        ("deepagent_fs_read", "/a.md", 2),
     ]
+
+
+async def test_a_read_counts_the_bytes_of_the_text_that_it_gives() -> None:
+    long = "é" * 2_010
+    write = call("write_file", path="a.md", contents=f"éa\n\n{long}\n 4\tb\n")
+    limits = [{"limit": 1}, {"limit": 3}, {"limit": 1, "offset": 3}, {"limit": 0}, {"offset": 9}]
+    run = agent(write, *(call("read_file", path="/a.md", **each) for each in limits), "done").run("go")
+    told = [event.byte_count async for event in run if event.type == "deepagent_fs_read"]  # type: ignore[attr-defined]
+
+    assert told == [3, 3 + 1 + 1 + 4_000, 4, 3 + 1 + 1 + 4_000 + 1 + 4, 0]
 
 
 # -- permissions -----------------------------------------------------------------------------------

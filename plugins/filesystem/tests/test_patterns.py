@@ -53,7 +53,7 @@ def test_pattern_means_what_a_shell_means_by_it(pattern: str, those: str, not_th
     assert {path: bool(is_match(path)) for path in not_those.split()} == dict.fromkeys(not_those.split(), False)
 
 
-@pytest.mark.parametrize("pattern", ["[z-a]", "[[:nothing:]]"])
+@pytest.mark.parametrize("pattern", ["[z-a]", "[[:nothing:]]", "\ud800*", "{a,\udfff}", "\\\ud800"])
 def test_range_or_class_that_cannot_be_is_refused(pattern: str) -> None:
     with pytest.raises(BackendError, match="invalid_pattern"):
         glob_match(pattern)
@@ -64,6 +64,8 @@ def test_range_or_class_that_cannot_be_is_refused(pattern: str) -> None:
 @example("**/a/" * 100 + "b", "a/" * 200 + "a")
 @example("{a,b}" * 150, "a" * 150)
 @example("*a" * 300 + "*b", "a" * 255)
+@example("[\ud800]", "a")
+@example("[a-\udfff]", "a")
 @example("{" * 500 + "," + "}" * 500, "a")
 def test_any_text_is_a_pattern_or_refused(pattern: str, path: str) -> None:
     code = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,20 @@ def test_an_old_content_comes_back_once(files: VersionedFiles, before: bytes | N
     if before is not None:
         assert (files.root / "a").stat().st_mode & 0o777 == 0o640
     assert [f.name for f in files.root.iterdir()] == ([] if before is None else ["a"])
+
+
+def test_a_file_with_a_decomposed_name_is_put_back_and_removed_where_it_is(files: VersionedFiles) -> None:
+    name = unicodedata.normalize("NFD", "é")
+    (files.root / name).mkdir()
+    (files.root / name / name).write_bytes(b"old")
+    before = files.load("/é/é")
+    files.write("/é/é", "new")
+
+    assert files.put_back("/é/é", before, {digest_of(b"new")}) is True
+    assert files.load("/é/é") == b"old"
+    assert [f.relative_to(files.root).as_posix() for f in files.root.rglob("*")] == [name, f"{name}/{name}"]
+    assert files.put_back("/é/é", None, {digest_of(b"old")}) is True
+    assert list((files.root / name).iterdir()) == []
 
 
 @pytest.mark.parametrize("before", [None, b"old"])

@@ -18,7 +18,7 @@ import unicodedata
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
     ctypes = Lazy("ctypes")
 
-__all__ = ["Root", "can_resolve_beneath", "error_of", "is_temporary", "reading", "temporary_name"]
+__all__ = ["Root", "can_resolve_beneath", "error_of", "find_form", "is_temporary", "reading", "temporary_name"]
 
 #: The number of ``openat2`` on every architecture of Linux but alpha.
 _OPENAT2 = 437
@@ -100,6 +100,17 @@ def reading(path: str) -> Iterator[None]:
         raise error_of(e, path) from e
 
 
+def find_form(name: str, is_there: Callable[[str], bool]) -> str:
+    """A name as a disk has it: as it is, or decomposed (NFD) where only that is there, as macOS and archives have it.
+
+    Args:
+        name: a name as it is in a path.
+        is_there: whether its directory has a name.
+    """
+    decomposed = unicodedata.normalize("NFD", name)
+    return decomposed if decomposed != name and not is_there(name) and is_there(decomposed) else name
+
+
 class Root:
     """A directory, and what is opened below it. Safe to use from several threads.
 
@@ -141,10 +152,26 @@ class Root:
         try:
             return self._open(relative, flags, links=links)
         except FileNotFoundError:
-            decomposed = unicodedata.normalize("NFD", relative)
-            if decomposed == relative:
+            spelled = self._spell(relative, links=links)
+            if spelled == relative:
                 raise
-            return self._open(decomposed, flags, links=links)
+            return self._open(spelled, flags, links=links)
+
+    def _spell(self, relative: str, *, links: bool) -> str:
+        """A path with each of its names in the form that it has on the disk; those that are not there stay."""
+        spelled = ""
+        for name in relative.split("/"):
+            spelled += f"{find_form(name, partial(self._is_there, spelled, links))}/"
+        return spelled[:-1]
+
+    def _is_there(self, above: str, links: bool, name: str) -> bool:  # noqa: FBT001  # for a partial
+        try:
+            os.close(self._open(f"{above}{name}", _LOOK | _NO_FOLLOW, links=links))
+        except FileNotFoundError:
+            return False
+        except OSError:  # it may not be looked at, or a link, which is something as well
+            return True
+        return True
 
     @contextmanager
     def file(self, path: str, *, links: bool = True) -> Iterator[tuple[int, os.stat_result]]:

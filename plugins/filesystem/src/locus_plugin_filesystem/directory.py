@@ -7,10 +7,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 
 from locus.files import MAX_MATCHES, BackendError, FileInfo, GrepMatch, virtual_path
-from locus_plugin_filesystem.descriptors import Root, reading, temporary_name
+from locus_plugin_filesystem.descriptors import Root, find_form, reading, temporary_name
 from locus_plugin_filesystem.matching import SECONDS, Deadline, PathPattern
 from locus_plugin_filesystem.text import LineSearch, decode, encode, number_lines, replace_once
 from locus_plugin_filesystem.tree import entries_below
@@ -124,11 +125,13 @@ class FilesystemBackend:
     def _place(self, path: str) -> Iterator[tuple[int, str]]:
         """The directory, locked, and the name there of a file that is to be written, behind links that stay inside."""
         parent, name = os.path.split(path)
-        for _ in range(_LINKS):
+        for followed in range(_LINKS):
             if not name:
                 raise BackendError("is_directory", path)
             with self._root.directory_made(parent) as directory:
                 with reading(path):
+                    if not followed:  # what is in a link is a name on the disk already
+                        name = find_form(name, partial(_has, directory))
                     target = _link(directory, name)
                 if target is None:
                     with _lock(directory):
@@ -286,6 +289,10 @@ def _look(directory: int, name: str) -> os.stat_result | None:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def _has(directory: int, name: str) -> bool:
+    return _look(directory, name) is not None
 
 
 def _link(directory: int, name: str) -> str | None:

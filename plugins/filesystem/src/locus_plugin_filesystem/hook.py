@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from locus.core.messages import ToolCall
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus.files import BackendError
 from locus.plugin import Hook, RunContext, StashKey, hookimpl
 from locus.plugins import load
-from locus_plugin_filesystem.offloading import FOLDER, break_lines, path_of, shorten
+from locus_plugin_filesystem.calls import has_own_id, number_of_call
+from locus_plugin_filesystem.offloading import FOLDER, break_lines, find_path, path_of, shorten, tell_lost
 from locus_plugin_filesystem.permissions import Access, Rules
 from locus_plugin_filesystem.settings import FilesystemSettings
 from locus_plugin_filesystem.state import StateBackend, StoredFile
@@ -28,6 +29,9 @@ _NOTE = 200
 
 #: The files of a run as they were last committed.
 _FILES: StashKey[StateBackend] = StashKey("filesystem: the files of the run")
+
+#: Which text is in each file that a result of the run was written to, as the path that this text has for its own.
+_WRITTEN: StashKey[dict[str, str]] = StashKey("filesystem: the large results of the run")
 
 
 class FilesystemHook(Hook):
@@ -83,27 +87,34 @@ class FilesystemHook(Hook):
         finally:
             PLACE.reset(token)
         done = after.tool_executions[len(state.tool_executions) :]
+        named = [*zip(turn.calls.name_executions(done, after.messages[len(state.messages) :]), done, strict=True)]
         changes: dict[str, StoredFile] = {}
-        for each in done:
+        for name, each in named:
             if each.started and _may_have_children(each.tool_name, run):
-                found = turn.brought.get(each.call_id)
-                if found is None:  # it had finished before a crash
-                    found = await _collect(turn, each.call_id, run)
+                found = await _collect(turn, name, run)
                 changes |= {path: file for path, file in found.items() if path not in changes}
-        changes |= turn.changes(done, state.updated_at)
+        changes |= turn.changes(named, state.updated_at)
         for each in done:
-            if each.result is None or FOLDER not in each.result[:_NOTE]:
-                continue
-            path = path_of(run.run_id, each.iteration, each.call_id)
-            if path in each.result[:_NOTE]:
-                text = turn.large.get(path) or await _recall(path, run)
-                if text is not None:
-                    changes[path] = StoredFile(text.encode(), 1, state.updated_at)
+            path = self._find_kept(each, turn, run)
+            text = None if path is None else turn.large.get(path) or await _recall(path, run)
+            if path is not None and text is not None:
+                changes[path] = StoredFile(text.encode(), 1, state.updated_at)
         if not changes:
             return after
         for path, file in changes.items():
             turn.base.put(path, file)
         return after.with_entries(entries_of(changes))
+
+    def _find_kept(self, execution: ToolExecution, turn: Turn, run: RunContext) -> str | None:
+        """The path of the file that a result is kept as; None where it is not kept, as far as its text says."""
+        shown = "" if execution.result is None else execution.result[:_NOTE]
+        if FOLDER not in shown or execution.tool_name in self._own:
+            return None
+        path = path_of(run.run_id, execution.iteration, execution.call_id)
+        if path in shown:
+            return path
+        # Of a call that shares its id, the path depends on the whole result, which only the file has.
+        return None if turn.calls.have_own_ids else find_path(shown)
 
     @hookimpl
     async def locus_wrap_tool_call(
@@ -111,16 +122,13 @@ class FilesystemHook(Hook):
     ) -> Any:
         """Tell the tools, and child runs, in which call of which turn they are."""
         above = PLACE.get()
-        if above is None:
+        if above is None or not self._follows:  # then the place is that of a run above, whose calls are others
             return await call_next(call)
-        token = PLACE.set(Place(above.turn, run, call.id))
+        token = PLACE.set(Place(above.turn, run, above.turn.calls.find(call, run.registry)))
         try:
-            outcome = await call_next(call)
+            return await call_next(call)
         finally:
             PLACE.reset(token)
-        if _may_have_children(call.name, run):
-            above.turn.brought[call.id] = await _collect(above.turn, call.id, run)
-        return outcome
 
     @hookimpl
     async def locus_shorten_result(self, text: str, call: ToolCall, limit: int, run: RunContext) -> str | None:
@@ -128,27 +136,44 @@ class FilesystemHook(Hook):
         most = self._settings.offload_chars
         if most is None or len(text) <= most or call.name in self._own:
             return None
-        path = path_of(run.run_id, run.state.iteration, call.id)
+        kept, place = break_lines(text), PLACE.get()
+        turn = run.run_id, run.state.iteration, call.id
+        path, own = path_of(*turn), path_of(*turn, kept)
+        written = run.stash.setdefault(_WRITTEN, {})
+        # Another block of the same result may have been written there.
+        if written.get(path, own) != own or not has_own_id(call, run.state.unanswered):
+            path = own
         # Files that follow the conversation are of the run; another place is changed as far as the rules allow.
         needed: tuple[Access, ...] = ("read",) if self._follows else ("read", "write")
         if any(self._rules.action(path, access) != "allow" for access in needed):
             return None
-        kept, place = break_lines(text), PLACE.get()
         try:
             if not self._follows:
                 await call_backend(self._backend, "write", path, kept)
-            elif place is None or path in place.turn.large:
+                written[path] = own
+            elif place is None or not await _keep(path, kept, place.turn, run):
                 return None
-            else:
-                place.turn.compose(call.id, path, kept)
-
-                async def whole() -> str:
-                    return kept
-
-                place.turn.large[path] = await run.step(f"files{path}", whole, effect="pure")
-        except BackendError:
-            return None  # the file would be too large, or the quota is used up
+        except BackendError as e:
+            # Otherwise the quota is used up: what the kernel keeps of it is all there is.
+            return tell_lost(text, limit) if e.code == "too_large" and len(text) > limit else None
         return shorten(text, path, kept.count("\n") + 1)
+
+
+async def _keep(path: str, text: str, turn: Turn, run: RunContext) -> bool:
+    """Keep a result with the files of a turn, and record it; whether that place has this text.
+
+    Raises:
+        BackendError: the file would be too large, or the quota is used up.
+    """
+    if path in turn.large:
+        return turn.large[path] == text
+    turn.compose(path, path, text)
+
+    async def whole() -> str:
+        return text
+
+    turn.large[path] = await run.step(f"files{path}", whole, effect="pure")
+    return True
 
 
 async def _recall(path: str, run: RunContext) -> str | None:
@@ -182,16 +207,18 @@ def _may_have_children(name: str, run: RunContext) -> bool:
 async def _bring(above: Place, state: AgentState, run: RunContext) -> None:
     """Record what a child has changed in the run above it, before the child is over."""
     number, entries = run.thread_id.rpartition("/")[2], entries_of(dict(files_of(state)))
+    # Which call it is, the child's name says for certain.
+    name = above.turn.calls.name_at(number_of_call(run.thread_id, above.run.thread_id), above.call)
 
     async def found() -> dict[str, Any]:
         return entries
 
-    step = _step(above.call_id, number)
+    step = _step(name, number)
     above.turn.ended[step] = await above.run.step(step, found, effect="pure")
 
 
-async def _collect(turn: Turn, call_id: str, run: RunContext) -> dict[str, StoredFile]:
-    """What the children of a call have changed; where they end is recorded as well."""
+async def _collect(turn: Turn, name: str, run: RunContext) -> dict[str, StoredFile]:
+    """What the children of a call have changed, also before a crash; where they end is recorded as well."""
     found: dict[str, StoredFile] = {}
     number = 0
 
@@ -199,7 +226,7 @@ async def _collect(turn: Turn, call_id: str, run: RunContext) -> dict[str, Store
         return None
 
     while True:
-        step = _step(call_id, str(number))
+        step = _step(name, str(number))
         entries = turn.ended[step] if step in turn.ended else await run.step(step, no_more, effect="pure")
         if entries is None:
             return found
@@ -207,11 +234,11 @@ async def _collect(turn: Turn, call_id: str, run: RunContext) -> dict[str, Store
         number += 1
 
 
-def _step(call_id: str, child: str) -> str:
+def _step(call: str, child: str) -> str:
     """The name of the step with what a child has changed.
 
     Args:
-        call_id: the call of the run above.
+        call: the name of the call of the run above, see `TurnCalls`.
         child: its number among the children of the call, which is the end of its thread's name.
     """
-    return f"files/{call_id}/{child}"
+    return f"files/{call}/{child}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from itertools import chain
 
+from locus.schema.text import truncate
 from locus_plugin_filesystem.text import MAX_LINE_CHARS
 
-__all__ = ["FOLDER", "break_lines", "path_of", "shorten"]
+__all__ = ["FOLDER", "break_lines", "find_path", "path_of", "shorten", "tell_lost"]
 
 FOLDER = "/large_results"
 
@@ -15,13 +17,31 @@ FOLDER = "/large_results"
 _HEAD, _TAIL = 4_000, 2_000
 
 
-def path_of(run_id: str, iteration: int, call_id: str) -> str:
-    """Where the result of a call is kept.
+#: A path that `path_of` gives.
+_PATH = re.compile(f"{FOLDER}/[0-9a-f]{{16}}(?![0-9a-f])")
+
+
+def path_of(run_id: str, iteration: int, call_id: str, text: str | None = None) -> str:
+    """Where the result of a call is kept; the same when the turn is repeated after a crash.
 
     A call's id alone does not say which call it is: models use the same ones again in the next turn.
+
+    Args:
+        run_id: the run.
+        iteration: its turn.
+        call_id: the id of the call.
+        text: the result, where other calls of the turn have the same id: only results that are equal have one place.
     """
-    digest = sha256(f"{run_id}/{iteration}/{call_id}".encode(errors="replace")).hexdigest()
-    return f"{FOLDER}/{digest[:16]}"
+    place = f"{run_id}/{iteration}/{call_id}"
+    if text is not None:
+        place = f"{place}/{sha256(text.encode(errors='replace')).hexdigest()}"
+    return f"{FOLDER}/{sha256(place.encode(errors='replace')).hexdigest()[:16]}"
+
+
+def find_path(shown: str) -> str | None:
+    """The place that a text says a result is kept at; None where it names none."""
+    found = _PATH.search(shown)
+    return None if found is None else found[0]
 
 
 def break_lines(text: str) -> str:
@@ -32,6 +52,17 @@ def break_lines(text: str) -> str:
         [line[i : i + MAX_LINE_CHARS] for i in range(0, len(line), MAX_LINE_CHARS)] or [""] for line in text.split("\n")
     )
     return "\n".join(chain.from_iterable(pieces))
+
+
+def tell_lost(text: str, limit: int) -> str:
+    """What the model gets of a text that is larger than a file may be: its beginning and end, and how long it was.
+
+    Args:
+        text: the whole result.
+        limit: how many characters the model may get.
+    """
+    note = f"[this result has {len(text):,} characters, which is too much for a file: what is left out is not kept]\n"
+    return f"{note}{truncate(text, limit - len(note))}" if len(note) < limit // 2 else truncate(text, limit)
 
 
 def shorten(text: str, path: str, lines: int) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from locus.files import MAX_PAGE_CHARS, FileInfo
+from locus_plugin_filesystem.text import MAX_LINE_CHARS
 
-__all__ = ["as_json", "cut_page", "show_listing"]
+__all__ = ["as_json", "count_bytes", "cut_page", "show_listing"]
 
 #: Entries of a listing that are shown.
 _ENTRIES = 1_000
@@ -29,6 +31,20 @@ def cut_page(page: str, offset: int, limit: int) -> str:
         return shown
     last = offset + len(kept)
     return f"{shown}\n[lines {offset + 1:,} to {last:,}; offset={last} goes on]"
+
+
+#: A line of a page: its number, its text, and what is said where the text is cut.
+_LINE = re.compile(rf" *[0-9]+\t(.{{{MAX_LINE_CHARS}}}(?= \[and [0-9,]+ characters more\]$)|.*)", re.DOTALL)
+
+
+def count_bytes(shown: str) -> int:
+    """The bytes of the text of a file that is on a page, in UTF-8: without numbers of lines, and what is said of them.
+
+    Args:
+        shown: see `cut_page`; of a backend that does not number lines all of it counts.
+    """
+    found = [line[1] for line in map(_LINE.match, shown.split("\n")) if line is not None]
+    return len(("\n".join(found) if found else shown).encode(errors="replace"))
 
 
 def show_listing(found: Sequence[FileInfo]) -> str:

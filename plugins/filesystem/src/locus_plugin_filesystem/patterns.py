@@ -39,7 +39,7 @@ def glob_match(pattern: str, *, hidden: bool = False) -> Callable[[str], object]
         found: Callable[[str], object] = re2.compile(
             _Translation(pattern, hidden=hidden).translate(), options
         ).fullmatch
-    except re2.error as e:
+    except (re2.error, UnicodeEncodeError) as e:  # RE2 takes UTF-8, which a lone surrogate has no form in
         raise BackendError("invalid_pattern", f"{pattern[:100]!r}: {_message(e)}") from e
     return found
 
@@ -50,6 +50,8 @@ def _escape(text: str) -> str:
 
 
 def _message(error: Exception) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return "it has a lone surrogate"
     text = error.args[0] if error.args else ""
     return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
 

@@ -19,6 +19,7 @@ from locus.core.messages import ToolCall
 from locus.core.state import AgentState, ToolExecution
 from locus.files import BackendError, FileInfo, GrepMatch, virtual_path
 from locus.plugin import RunContext
+from locus_plugin_filesystem.calls import TurnCalls
 from locus_plugin_filesystem.matching import SECONDS, is_below
 from locus_plugin_filesystem.state import StateBackend, StoredFile
 from locus_plugin_filesystem.text import decode, encode, replace_once
@@ -127,48 +128,49 @@ class Turn:
         self.base = base
         self.quota: Quota = quota if above is None else quota.within(above.turn.child_quota)
         self._above = above
+        #: Calls are meant by their names here, which differ where ids do not.
+        self.calls = TurnCalls(calls)
         #: Which call changes a path: the first one that names it.
         self._owners: dict[str, str] = {}
         #: The bytes that the calls before a call write, by path.
         self._waiting: dict[str, dict[str, int]] = {}
-        #: What the children of calls have changed: by the step with it, once a child is over, and by call.
+        #: What the children of calls have changed: by the step with it, once a child is over.
         self.ended: dict[str, Mapping[str, Any]] = {}
-        self.brought: dict[str, dict[str, StoredFile]] = {}
         #: Results that are kept as files, by path.
         self.large: dict[str, str] = {}
         sizes: dict[str, int] = {}
-        for call in calls:
+        for name, call in self.calls:
             path = _path_of(call)
-            if path is not None and not self._rival(path, call.id):
-                self._owners[path] = call.id
-                self._waiting[call.id] = dict(sizes)
+            if path is not None and not self._rival(path, name):
+                self._owners[path] = name
+                self._waiting[name] = dict(sizes)
                 contents = call.arguments.get("contents")
                 sizes[path] = len(contents.encode(errors="replace")) if isinstance(contents, str) else 0
         #: What a call's child run may fill: the calls of a turn that have children share what is left.
         self.child_quota: Quota = self.quota.share(base, sizes, parents)
 
-    def claim(self, path: str, call_id: str) -> None:
+    def claim(self, path: str, call: str) -> None:
         """Take a path for a call of this turn, and of the turns above.
 
         Raises:
             BackendError: ``conflict``: another call of the turn changes it, or makes it a directory or its directory a
                 file.
         """
-        rival = self._rival(path, call_id)
+        rival = self._rival(path, call)
         if rival:
             raise BackendError("conflict", f"the turn already changes {rival}; change {path} in the next one")
-        self._owners[path] = call_id
+        self._owners[path] = call
         if self._above is not None:
-            self._above.turn.claim(path, self._above.call_id)
+            self._above.turn.claim(path, self._above.call)
 
-    def _rival(self, path: str, call_id: str) -> str:
+    def _rival(self, path: str, call: str) -> str:
         """A path of another call with which a path cannot be changed, or ``""``."""
         for other, owner in self._owners.items():
-            if owner != call_id and (is_below(path, other) or is_below(other, path)):
+            if owner != call and (is_below(path, other) or is_below(other, path)):
                 return other
         return ""
 
-    def compose(self, call_id: str, path: str, contents: str) -> bytes:
+    def compose(self, call: str, path: str, contents: str) -> bytes:
         """The bytes of a file that a call writes, once all is well.
 
         Raises:
@@ -176,37 +178,37 @@ class Turn:
         """
         data = encode(contents)
         self.base.check_save(path)
-        self.claim(path, call_id)
-        self.quota.check(self.base, path, len(data), self._waiting.get(call_id, {}))
+        self.claim(path, call)
+        self.quota.check(self.base, path, len(data), self._waiting.get(call, {}))
         return data
 
-    def compose_edit(self, call_id: str, path: str, old: str, new: str) -> bytes:
+    def compose_edit(self, call: str, path: str, old: str, new: str) -> bytes:
         """The bytes of a file that a call edits; see `compose`.
 
         Raises:
             ValueError: the text does not occur exactly once.
         """
         text = replace_once(decode(self.base.load(path).data), old, new, path)
-        return self.compose(call_id, path, text)
+        return self.compose(call, path, text)
 
-    def changes(self, done: Iterable[ToolExecution], now: datetime) -> dict[str, StoredFile]:
+    def changes(self, done: Iterable[tuple[str, ToolExecution]], now: datetime) -> dict[str, StoredFile]:
         """What calls that have finished change.
 
         Args:
-            done: the calls of this turn, with the arguments that their bodies got.
+            done: the calls of this turn by name, with the arguments that their bodies got.
             now: the time of the change.
         """
         found: dict[str, StoredFile] = {}
-        for each in done:
+        for name, each in done:
             if each.tool_name not in _CHANGING or not each.started or each.error is not None:
                 continue
             given = each.arguments
             try:
                 path = virtual_path(given["path"])
                 if each.tool_name == "write_file":
-                    data = self.compose(each.call_id, path, given["contents"])
+                    data = self.compose(name, path, given["contents"])
                 else:
-                    data = self.compose_edit(each.call_id, path, given["old_str"], given["new_str"])
+                    data = self.compose_edit(name, path, given["old_str"], given["new_str"])
             except (BackendError, ValueError):
                 continue  # what the model was told
             found[path] = StoredFile(data, self._version(path) + 1, now)
@@ -228,11 +230,17 @@ def _path_of(call: ToolCall) -> str | None:
 
 @frozen
 class Place:
-    """A call in a turn."""
+    """A call in a turn.
+
+    Args:
+        turn: the turn.
+        run: the run.
+        call: its name in the turn, see `TurnCalls`; ``""`` where none is under way.
+    """
 
     turn: Turn
     run: RunContext
-    call_id: str = ""
+    call: str = ""
 
 
 #: The call under way; that of the run above in a child run which has no call under way yet.
@@ -260,7 +268,7 @@ class ThreadFiles:
         path, place = virtual_path(path), PLACE.get()
         if place is None:
             return self._outside.write(path, contents)
-        place.turn.compose(place.call_id, path, contents)
+        place.turn.compose(place.call, path, contents)
         return path
 
     def read(self, path: str, offset: int = 0, limit: int = 100) -> str:
@@ -276,7 +284,7 @@ class ThreadFiles:
         path, place = virtual_path(path), PLACE.get()
         if place is None:
             return self._outside.edit(path, old, new)
-        place.turn.compose_edit(place.call_id, path, old, new)
+        place.turn.compose_edit(place.call, path, old, new)
         return path
 
     def ls(self, path: str = "/", *, recursive: bool = False) -> list[FileInfo]:

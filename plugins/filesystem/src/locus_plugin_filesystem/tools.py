@@ -17,7 +17,7 @@ from locus.tools import Tool, ToolOptions, call_in_thread, tool
 from locus_kit.pdf import is_pdf
 from locus_plugin_filesystem.images import MAX_IMAGE_BYTES, show_image
 from locus_plugin_filesystem.operations import AsyncStoreFiles, StoreFiles
-from locus_plugin_filesystem.pages import as_json, cut_page, show_listing
+from locus_plugin_filesystem.pages import as_json, count_bytes, cut_page, show_listing
 from locus_plugin_filesystem.pdfs import MAX_PDF_BYTES, show_pdf
 from locus_plugin_filesystem.permissions import Rules
 from locus_plugin_filesystem.text import MAX_FILE_BYTES, encode
@@ -150,8 +150,7 @@ class _Tools:
             raise BackendError("invalid_path")
         return path
 
-    async def _emit(self, signal: str, path: str, data: str | bytes) -> None:
-        size = len(data.encode(errors="replace") if isinstance(data, str) else data)
+    async def _emit(self, signal: str, path: str, size: int) -> None:
         if self._is_async:
             await signals.emit(signal, path=path, byte_count=size)
         else:
@@ -169,7 +168,7 @@ class _Tools:
         path = self._path(path)
         data = encode(contents, MAX_FILE_BYTES)
         await _value(self._backend.write(path, contents))
-        await self._emit(signals.EV_DEEPAGENT_FS_WRITE, path, data)
+        await self._emit(signals.EV_DEEPAGENT_FS_WRITE, path, len(data))
         return path
 
     async def read_file(self, path: str, offset: int = 0, limit: int = 100) -> Any:
@@ -193,16 +192,17 @@ class _Tools:
             image = show_image(path, start, is_wanted=self._images)
             if image is None:
                 raise
-            await self._emit(signals.EV_DEEPAGENT_FS_READ, path, start)
+            await self._emit(signals.EV_DEEPAGENT_FS_READ, path, len(start))
             return image
-        await self._emit(signals.EV_DEEPAGENT_FS_READ, path, page)
-        return cut_page(page, max(offset, 0), limit)
+        shown = cut_page(page, max(offset, 0), limit)
+        await self._emit(signals.EV_DEEPAGENT_FS_READ, path, count_bytes(shown))
+        return shown
 
     async def _read_pdf(self, path: str, data: bytes, offset: int, limit: int) -> str:
         if len(data) > MAX_IMAGE_BYTES:
             data = await self._read_start(path, MAX_PDF_BYTES + 1)
         page = await show_pdf(path, data, offset, limit, is_async=self._is_async)
-        await self._emit(signals.EV_DEEPAGENT_FS_READ, path, page)
+        await self._emit(signals.EV_DEEPAGENT_FS_READ, path, count_bytes(page))
         return page
 
     async def _read_start(self, path: str, size: int) -> bytes:

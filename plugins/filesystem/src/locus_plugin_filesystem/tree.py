@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from locus.files import BackendError, FileInfo, virtual_path
-from locus_plugin_filesystem.descriptors import Root, is_temporary, reading
+from locus_plugin_filesystem.descriptors import Root, find_form, is_temporary, reading
 from locus_plugin_filesystem.matching import Deadline
 
 __all__ = ["Entry", "entries_below"]
@@ -72,9 +72,21 @@ def _list(root: Root, path: str, shown: str, deadline: Deadline, *, links: bool)
             made = _look(root, each, path.rstrip("/"), shown.rstrip("/"))
             if made is not None:
                 entries.append(made)
+    entries = _leave_out_hidden(entries)
     # By their whole paths: what is in the directory `a` comes behind the file `a.txt`.
     entries.sort(key=lambda entry: f"{entry.shown}/" if entry.is_dir else entry.shown, reverse=True)
     return entries
+
+
+def _leave_out_hidden(entries: list[Entry]) -> list[Entry]:
+    """The entries that their paths lead to: of two forms of one name, that is the one which `find_form` gives."""
+    reached: dict[str, Entry] = {}
+    for entry in entries:
+        other = reached.setdefault(entry.shown, entry)
+        if other is not entry:
+            names = {each.path.rpartition("/")[2]: each for each in (other, entry)}
+            reached[entry.shown] = names.get(find_form(entry.shown.rpartition("/")[2], names.__contains__), other)
+    return [*reached.values()]
 
 
 def _look(root: Root, each: os.DirEntry[str], path: str, shown: str) -> Entry | None:
