@@ -41,6 +41,29 @@ def _count_anew() -> Iterator[None]:
     bodies.clear()
 
 
+@pytest.mark.parametrize(("question", "options"), [("How many?", [1, 2, 3]), (5, ()), ("Really?", [b"yes"])])
+async def test_a_question_that_the_journal_could_not_be_read_with_is_the_tools_error(
+    question: Any, options: Any
+) -> None:
+    @tool
+    def choose(ctx: ToolContext[Any]) -> str:
+        """Choose."""
+        return f"{ctx.interrupt(question, options=options)}"
+
+    store = MemoryStore()
+    agent = Agent(ScriptedModel(call("choose"), "Not chosen.", "Again."), tools=[choose], checkpointer=store)
+
+    result = await agent.run("x", thread_id="t")
+
+    assert (result.stop_reason, result.message) == ("NoToolCalls", "Not chosen.")
+    assert f"got {question!r} and {options!r}" in results(result)[0]
+    assert (await agent.run("y", thread_id="t")).message == "Again."
+
+
+def test_one_option_is_not_taken_for_its_letters() -> None:
+    assert Interrupt("Go on?", "yes").options == ("yes",)
+
+
 # -- the run waits -----------------------------------------------------------------------------------
 
 

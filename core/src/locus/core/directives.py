@@ -107,18 +107,19 @@ class Interrupt(BaseException):
         question: what the person reads.
         options: the answers to choose from; empty for a free answer. A hook that decides about a call says with
             `Option` which of them let the call run; without options it gets `APPROVAL`: "allow" and "refuse".
+
+    Raises:
+        TypeError: one of them is something else, with which the journal could not be read.
     """
 
     def __init__(self, question: str, options: Iterable[Choice] = ()) -> None:
-        self.question, self.options = question, tuple(options)
+        self.question, self.options = question, (options,) if isinstance(options, str) else tuple(options)
+        if not (isinstance(question, str) and all(isinstance(each, str | Option) for each in self.options)):
+            raise TypeError(f"expected a text, and texts or Options to choose from, got {question!r} and {options!r}")
         super().__init__(question)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Interrupt)
-            and type(other) is type(self)
-            and (self.question, self.options) == (other.question, other.options)
-        )
+        return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
         return hash((self.question, self.options))

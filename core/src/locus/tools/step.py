@@ -445,7 +445,7 @@ class StepContext:
         given = entry.find_answer(self._run)
         if given is not None:
             return given[1]
-        entry.raised_by_context, entry.raised_as = Interrupt(question, tuple(options)), name
+        entry.raised_by_context, entry.raised_as = Interrupt(question, options), name
         raise entry.raised_by_context
 
     async def step(self, name: str, fn: Callable[[], Awaitable[Any]], *, effect: str = "once") -> Any:

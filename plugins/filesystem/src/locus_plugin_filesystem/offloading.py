@@ -6,7 +6,6 @@ import re
 from hashlib import sha256
 from itertools import chain
 
-from locus.schema.text import truncate
 from locus_plugin_filesystem.text import MAX_LINE_CHARS
 
 __all__ = ["FOLDER", "break_lines", "find_path", "path_of", "shorten", "tell_lost"]
@@ -62,7 +61,10 @@ def tell_lost(text: str, limit: int) -> str:
         limit: how many characters the model may get.
     """
     note = f"[this result has {len(text):,} characters, which is too much for a file: what is left out is not kept]\n"
-    return f"{note}{truncate(text, limit - len(note))}" if len(note) < limit // 2 else truncate(text, limit)
+    between = "\n[...]\n"
+    room = max(0, limit - len(note) - len(between))
+    tail = room // 3
+    return f"{note}{text[: room - tail]}{between}{text[len(text) - tail :]}"
 
 
 def shorten(text: str, path: str, lines: int) -> str:
