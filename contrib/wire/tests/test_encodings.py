@@ -13,8 +13,9 @@ import httpx2
 import pytest
 
 from locus_testkit.localserver import Answer, LocalServer
-from locus_wire import Client, Endpoint
-from locus_wire.errors import BadAnswer
+from locus_wire import Client, Endpoint, Event
+from locus_wire.encodings import CutOff, unpack_within_bounds
+from locus_wire.errors import BadAnswer, RateLimited
 from locus_wire.pools import http_client
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +40,29 @@ def headerless(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
+class _Arrived(httpx2.AsyncByteStream):
+    """A body of which all bytes are there: whoever reads it does not wait."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+async def unpacked(pieces: list[bytes], given: list[bytes] | None = None) -> bytes:
+    """What the pieces of a body unpack to; they are in ``given`` also if they end in an error."""
+    given = [] if given is None else given
+    request = httpx2.Request("GET", "http://localhost")
+    headers = {"content-encoding": "gzip"}
+    response = httpx2.Response(200, headers=headers, stream=_Arrived(*pieces), request=request)
+    await unpack_within_bounds(response)
+    async for piece in response.aiter_bytes():
+        given.append(piece)
+    return b"".join(given)
+
+
 @pytest.mark.parametrize(
     ("coding", "pack"),
     [("gzip", gzip.compress), ("x-gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", headerless)],
@@ -49,6 +73,90 @@ async def test_one_layer_is_unpacked(server: LocalServer, coding: str, pack: Cal
     server.answering = lambda _: Answer(body=pieces, headers={"content-encoding": coding})
     assert (await client(server).get("/", itself))["text"] == "abc" * 100_000
     assert server.received[0].headers["accept-encoding"] == "gzip, deflate"
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100_000])
+@pytest.mark.parametrize(
+    "packed",
+    [
+        gzip.compress(b'{"text": ') + gzip.compress(b'"%s"}' % (b"abc" * 100_000)),
+        gzip.compress(b"") * 50 + gzip.compress(b'{"text": "%s"}' % (b"abc" * 100_000)) + gzip.compress(b""),
+        gzip.compress(b'{"text": "') + b"\0" * 999 + gzip.compress(b"abc" * 100_000) + gzip.compress(b'"}') + b"\0" * 9,
+        gzip.compress(b'{"text": "%s"}' % (b"abc" * 100_000)) + b"\0\0garbage" + gzip.compress(b"dropped"),
+        gzip.compress(b'{"text": "%s"}' % (b"abc" * 100_000)) + b"\x1f\x8b with another method",
+        zlib.compress(b'{"text": "%s"}' % (b"abc" * 100_000)) + gzip.compress(b"dropped"),
+        headerless(b'{"text": "%s"}' % (b"abc" * 100_000)) + b"\0garbage",
+    ],
+    ids=["two members", "empty members", "padded", "garbage", "no member", "zlib", "headerless"],
+)
+async def test_members_are_read_one_after_the_other_and_what_follows_is_dropped(packed: bytes, size: int) -> None:
+    pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+    assert await unpacked(pieces) == b'{"text": "%s"}' % (b"abc" * 100_000)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, headerless], ids=["gzip", "zlib", "headerless"])
+async def test_a_body_that_is_cut_off_gives_what_came_of_it_and_an_error(
+    pack: Callable[[bytes], bytes], size: int
+) -> None:
+    text = " ".join(map(str, range(5_000))).encode()
+    packed = pack(text)
+    assert await unpacked([]) == b""
+    for left in (1, 2, 9, len(packed) // 2, len(packed) - 1):
+        given: list[bytes] = []
+        with pytest.raises(CutOff, match=f"cut off after {left:,} packed bytes"):
+            await unpacked([packed[at : min(at + size, left)] for at in range(0, left, size)], given)
+        assert text.startswith(b"".join(given))
+        assert left < 10 or given
+
+
+@pytest.mark.parametrize("extra", [b"\x1f", b"\x1f\x8b", gzip.compress(b"more")[:-1]], ids=["one byte", "two", "most"])
+async def test_a_member_that_is_cut_off_is_an_error_too(extra: bytes) -> None:
+    given: list[bytes] = []
+    with pytest.raises(CutOff):
+        await unpacked([gzip.compress(b"all of it ") + extra], given)
+    assert b"".join(given).startswith(b"all of it ")
+
+
+async def test_an_answer_that_is_cut_off_is_a_bad_one(server: LocalServer) -> None:
+    # Without the last bytes the JSON is complete, and nothing says whether it is what was sent.
+    packed = gzip.compress(b'{"text": "abc"}')
+    for left in (4, 8, 12):
+        server.answering = lambda _, n=left: Answer(body=packed[:-n], headers={"content-encoding": "gzip"})
+        with pytest.raises(BadAnswer, match="cannot be unpacked: it is cut off after") as caught:
+            await client(server).get("/", itself)
+        assert caught.value.retryable
+    assert server.wait_until_idle()
+
+
+async def test_a_stream_that_is_cut_off_behind_its_last_event_is_complete(server: LocalServer) -> None:
+    packed = gzip.compress(b'{"n": 1}\n{"n": 2}\n')[:-8]
+    server.answering = lambda _: Answer(
+        body=packed, media_type="application/x-ndjson", headers={"content-encoding": "gzip"}
+    )
+    seen: list[str] = []
+
+    async def take(event: Event) -> bool:
+        seen.append(event.data)
+        return "2" in event.data
+
+    await client(server).lines("/", b"{}", take)
+    assert seen == ['{"n": 1}', '{"n": 2}']
+
+
+async def test_an_error_whose_text_is_cut_off_is_the_error_that_its_status_says(server: LocalServer) -> None:
+    packed = gzip.compress(b'{"error": {"message": "slow down"}}')[:-8]
+    server.answering = lambda _: Answer(status=429, body=packed, headers={"content-encoding": "gzip"})
+    with pytest.raises(RateLimited, match="slow down"):
+        await client(server).get("/", itself)
+
+
+async def test_members_together_are_under_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locus_wire.encodings._FREE", 1_000_000)
+    given: list[bytes] = []
+    with pytest.raises(httpx2.DecodingError, match="unpack to more than"):
+        await unpacked([gzip.compress(b" " * 500_000) * 9], given)
+    assert sum(map(len, given)) <= 1_000_000
 
 
 @pytest.mark.parametrize("layers", [2, 3, 5])
@@ -102,17 +210,10 @@ async def test_a_bomb_of_which_more_is_to_come_is_refused_as_a_bomb(
     assert server.wait_until_idle()
 
 
-class _Arrived(httpx2.AsyncByteStream):
-    """A body of which all bytes are there: whoever reads it does not wait."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._data
-
-
-async def test_other_tasks_run_while_an_answer_is_unpacked() -> None:
+@pytest.mark.parametrize(
+    "packed", [gzip.compress(b" " * 16 * 2**20), gzip.compress(b"") * 1_000], ids=["large", "empty"]
+)
+async def test_other_tasks_run_while_an_answer_is_unpacked(packed: bytes) -> None:
     turns = 0
 
     async def beat() -> None:
@@ -121,7 +222,6 @@ async def test_other_tasks_run_while_an_answer_is_unpacked() -> None:
             turns += 1
             await anyio.lowlevel.checkpoint()
 
-    packed = gzip.compress(b" " * 16 * 2**20)
     response = httpx2.Response(
         200,
         headers={"content-encoding": "gzip"},

@@ -101,6 +101,38 @@ async def test_all_rows_of_a_call_are_written_or_none() -> None:
     assert await catalog.count() == 3
 
 
+@frozen(kw_only=True)
+class _Counted(KnowledgeRow):
+    count: int = 0
+
+
+@pytest.mark.parametrize("count", [2**63, -(2**63) - 1, 10**4_000], ids=["more", "less", "far more"])
+async def test_a_number_that_no_column_can_have_is_refused(count: int) -> None:
+    catalog = SqliteCatalog(":memory:", row_type=_Counted)
+    most = _Counted(name="most", provider="p", count=2**63 - 1)
+    await catalog.upsert([most, _Counted(name="least", provider="p", count=-(2**63))])
+
+    with pytest.raises(ValueError, match=r"row 'p:x': field 'count': expected an int of at most 64 bits, got one of "):
+        await catalog.upsert([_Counted(name="y", provider="p"), _Counted(name="x", provider="p", count=count)])
+    with pytest.raises(ValueError, match="the value of 'count': expected an int of at most 64 bits"):
+        await catalog.search("", where={"count": ("<", count)})
+    with pytest.raises(ValueError, match="the value of 'count': expected an int of at most 64 bits"):
+        await catalog.count({"count": count})
+    assert names(await catalog.search("", where={"count": 2**63 - 1})) == ["most"]
+    assert await catalog.count() == 2
+
+
+async def test_a_kept_number_that_a_new_column_cannot_have_is_null_there(tmp_path: Path) -> None:
+    plain = SqliteCatalog(tmp_path / "c.db")
+    given = [_Counted(name="few", provider="p", count=3), _Counted(name="many", provider="p", count=2**70)]
+    await plain.upsert(given)
+
+    grown = SqliteCatalog(tmp_path / "c.db", row_type=_Counted)
+    assert names(await grown.search("", where={"count": 3})) == ["few"]
+    assert names(await grown.search("", where={"count": None})) == ["many"]
+    assert await grown.get("p:many") == given[1]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -205,6 +237,17 @@ async def test_a_catalog_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(CatalogError, match="newer version"):
         await SqliteCatalog(tmp_path / "c.db").count()
+
+
+async def test_a_damaged_row_is_an_error_of_the_file_and_not_of_the_rows_that_are_written(tmp_path: Path) -> None:
+    plain = SqliteCatalog(tmp_path / "c.db")
+    await plain.upsert(ROWS)
+    await plain.aclose()
+    with sqlite3.connect(tmp_path / "c.db") as db:
+        db.execute("UPDATE rows SET data = '{' WHERE id = 2")
+    db.close()
+    with pytest.raises(CatalogError, match="the row with the id 2 is damaged: "):
+        await SqliteCatalog(tmp_path / "c.db", row_type=ElementRow).upsert(ROWS)
 
 
 async def test_a_catalog_that_is_locked_too_long_says_so(tmp_path: Path) -> None:

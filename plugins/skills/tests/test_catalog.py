@@ -52,12 +52,31 @@ def test_a_skill_has_a_name_a_description_and_instructions() -> None:
         (f"name: {'x' * 65}\ndescription: d", "name must be at most 64"),
         ("name: y\ndescription: d", "name must be that of its folder, 'x', got 'y'"),
         ("name: x\ndate: 2024-99-99\ndescription: d", "not YAML"),
+        ("name: x\ndescription: !!bool maybe", "not YAML: expected a value of the kind bool, got 'maybe' .* line 2,"),
+        ("name: x\ndescription: !!int ''", "not YAML: expected a value of the kind int, got ''"),
+        ("name: x\ndescription: !!float ''", "not YAML: expected a value of the kind float, got ''"),
+        ("name: x\ndescription: !!timestamp x", "not YAML: expected a value of the kind timestamp, got 'x'"),
+        ("name: x\ndescription: d\nwhen: [1, {at: !!timestamp x}]", "kind timestamp, got 'x' .* line 3, column 16"),
+        ("name: x\ndescription: d\nsize: !!int 0b_", "kind int, got '0b_'"),
+        ("name: x\ndescription: d\nsize: !!int 1:x", "kind int, got '1:x'"),
         ("[" * 5_000, "not YAML"),
     ],
 )
 def test_what_is_wrong_with_a_skill_is_said(front: str, why: str) -> None:
     with pytest.raises(BadSkill, match=why):
         parse_skill(f"---\n{front}\n---\ntext", Path("x"))
+
+
+@given(
+    st.sampled_from(
+        ["bool", "int", "float", "timestamp", "binary", "null", "str", "seq", "map", "set", "omap", "pairs"]
+    ),
+    st.sampled_from(["", "'", '"', "|\n  ", "[", "{", "? "]),
+    st.text(alphabet="0123456789abexTZ_.:+- \n'\"]}~=<", max_size=20),
+)
+def test_no_tag_is_more_than_a_bad_skill(tag: str, opening: str, text: str) -> None:
+    with contextlib.suppress(BadSkill):
+        parse_skill(f"---\nname: x\ndescription: d\nmore: !!{tag} {opening}{text}\n---\n", Path("x"))
 
 
 @pytest.mark.parametrize("text", ["", "no front matter", "---\nname: x\ndescription: d\n", " ---\nname: x\n---\n"])
@@ -107,6 +126,7 @@ def test_bad_skills_are_named_and_the_others_are_used(tmp_path: Path) -> None:
     (tmp_path / "Bad Name" / "SKILL.md").write_text("---\nname: Bad Name\ndescription: d\n---\n")
     (tmp_path / "notes").mkdir()
     (tmp_path / "README.md").write_text("no skill")
+    add_skill(tmp_path, "tagged", "!!bool maybe")
     found = catalog(tmp_path)
     assert list(found.skills) == ["good"]
     assert [problem.split(": ")[0] for problem in found.problems] == [
@@ -116,6 +136,7 @@ def test_bad_skills_are_named_and_the_others_are_used(tmp_path: Path) -> None:
         "half",
         "linked",
         "pipe",
+        "tagged",
     ]
     assert "more than 64,000 bytes" in found.problems[1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import ssl
 from collections.abc import Iterator
 
@@ -67,6 +68,80 @@ async def test_links_are_whole(site: LocalSite) -> None:
 )
 async def test_text_is_read_as_it_is_meant(site: LocalSite, path: str, text: str) -> None:
     assert (await fetcher_for(site).fetch(site.at(path))).text == text
+
+
+_HTML = "<html><title>Tü</title><p>hällo, world"
+
+
+@pytest.mark.parametrize(
+    ("media_type", "coding", "mark"),
+    [
+        ("text/html", "utf-16-le", "\ufeff"),
+        ("text/html", "utf-16-be", "\ufeff"),
+        ("text/html; charset=utf-8", "utf-16-le", "\ufeff"),
+        (None, "utf-16-be", "\ufeff"),
+        (None, "utf-8", "\ufeff"),
+        ("text/html; charset=utf-16", "utf-16-le", ""),
+        ("text/html; charset=utf-16be", "utf-16-be", ""),
+        ("text/html; charset=ucs-2", "utf-16-le", ""),
+        ('text/html; charset="Unicode"', "utf-16-le", ""),
+    ],
+)
+async def test_a_page_in_utf16_is_read(media_type: str | None, coding: str, mark: str) -> None:
+    with LocalSite() as site:
+        site.then(Answer(media_type=media_type, body=(mark + _HTML).encode(coding)))
+        page = await fetcher_for(site, robots=False).fetch(site.at("/about"))
+    assert (page.title, page.text, page.is_whole) == ("Tü", "hällo, world", True)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "coding", "text"),
+    [
+        ("text/plain", "utf-8", "words\0" * 9),
+        ("text/plain", "utf-32-le", "\ufeffwords"),
+        ("text/plain", "utf-32-be", "\ufeffwords"),
+        ("text/plain; charset=utf-16", "utf-16-le", "words\0"),
+        ("text/plain", "utf-16-le", "words"),
+    ],
+)
+async def test_what_has_zeros_for_characters_is_binary_data(media_type: str, coding: str, text: str) -> None:
+    with LocalSite() as site:
+        site.then(Answer(media_type=media_type, body=text.encode(coding)))
+        with pytest.raises(FetchRefused, match="got binary data"):
+            await fetcher_for(site, robots=False).fetch(site.at("/about"))
+
+
+async def test_a_packed_page_that_is_cut_off_is_not_called_whole() -> None:
+    words = " ".join(map(str, range(9_000)))
+    packed = gzip.compress(words.encode())
+    with LocalSite() as site:
+        fetcher, headers = fetcher_for(site, robots=False), {"content-encoding": "gzip"}
+        for body in (packed[: len(packed) // 2], packed[:-4]):
+            site.then(Answer(media_type="text/plain", headers=headers, body=body))
+            page = await fetcher.fetch(site.at("/about"))
+            assert page.text
+            assert words.startswith(page.text)
+            assert not page.is_whole
+        # Nothing of it came.
+        site.then(Answer(media_type="text/plain", headers=headers, body=packed[:5]))
+        with pytest.raises(FetchFailed, match="CutOff: it is cut off after 5 packed bytes"):
+            await fetcher.fetch(site.at("/about"))
+
+
+async def test_all_members_of_a_packed_page_are_read() -> None:
+    body = gzip.compress(b"hello ") + gzip.compress(b"world")
+    with LocalSite() as site:
+        site.then(Answer(media_type="text/plain", headers={"content-encoding": "gzip"}, body=body))
+        page = await fetcher_for(site, robots=False).fetch(site.at("/about"))
+    assert (page.text, page.is_whole) == ("hello world", True)
+
+
+async def test_rules_of_which_some_are_lost_are_not_followed_as_if_they_were_all() -> None:
+    packed = gzip.compress(b"User-agent: *\nDisallow: /private\n" + b"#" * 99 + b"\nUser-agent: locus\nDisallow: /\n")
+    with LocalSite() as site:
+        site.then(Answer(media_type="text/plain", headers={"content-encoding": "gzip"}, body=packed[:-12]))
+        with pytest.raises(FetchFailed, match="CutOff"):
+            await fetcher_for(site).fetch(site.at("/about"))
 
 
 @pytest.mark.parametrize(("path", "kept"), [("hidden", "Gallium."), ("invisible", "Gallium melts.")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -252,3 +253,12 @@ def test_a_user_agent_with_a_line_break_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="user_agent must be printable ASCII, without line breaks, got"):
         WebSettings(user_agent=name)
     assert WebSettings(user_agent="locus/1.0 (me@example.org)").user_agent
+
+
+async def test_the_model_reads_that_a_page_was_cut_off() -> None:
+    packed = gzip.compress(" ".join(map(str, range(900))).encode())
+    with LocalSite(robots="") as site:
+        site.then(Answer(media_type="text/plain", body=""))
+        site.then(Answer(media_type="text/plain", headers={"content-encoding": "gzip"}, body=packed[:-9]))
+        (read,) = results(await agent(site, call("fetch_url", url=site.at("/about"))).run("Read it."))
+    assert read.endswith("The page goes on, but no more of it could be read; this is its end here.")

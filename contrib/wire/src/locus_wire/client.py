@@ -20,6 +20,7 @@ from attrs import evolve, field, frozen
 from locus.core import EMPTY, FrozenDict, freeze
 from locus.core.errors import ConfigError, ModelError
 from locus_wire.bodies import json_value
+from locus_wire.encodings import CutOff
 from locus_wire.errors import ConnectionLost, TooLate, Unreachable
 from locus_wire.failures import bad_answer, drop_secrets, read_error, request_id, shorten, status_error, stream_error
 from locus_wire.headers import find_header_fault
@@ -447,7 +448,7 @@ class _Exchange:
 
     async def _rest(self, stream: Stream) -> None:
         """Read what little follows the last event: only then can the connection be used again."""
-        with anyio.move_on_after(_LINGER), suppress(TooLarge):
+        with anyio.move_on_after(_LINGER), suppress(TooLarge, CutOff):  # the answer itself is complete
             while await stream.next() is not None:
                 pass
 
@@ -456,7 +457,7 @@ class _Exchange:
         if 200 <= response.status_code < 300:
             return response
         headers = headers_of(response)
-        data = await body.upto(LARGEST_ERROR)
+        data = await body.upto(LARGEST_ERROR, may_be_cut=True)  # the status says more than a damaged text
         raise status_error(
             self._endpoint.provider,
             response.status_code,

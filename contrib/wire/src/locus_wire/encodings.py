@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 import anyio.lowlevel
 import httpx2
 
-__all__ = ["ACCEPTED", "unpack_within_bounds"]
+__all__ = ["ACCEPTED", "CutOff", "unpack_within_bounds"]
 
 #: The encodings in Accept-Encoding: the standard library has both, and every server knows them.
 ACCEPTED = {"accept-encoding": "gzip, deflate"}
@@ -27,6 +27,12 @@ _MOST_TIMES = 100
 #: Bytes of a piece, between which other tasks run.
 _PIECE = 256 * 1024
 
+#: Packed bytes that are looked at together.
+_SLICE = 16 * 1024
+
+#: How a member of gzip begins: RFC 1952, 2.3.1; DEFLATE is its only method.
+_MEMBER = b"\x1f\x8b\x08"
+
 
 async def unpack_within_bounds(response: httpx2.Response, *, free: int | None = None) -> None:
     """Have the body of a response unpacked piece by piece; ``event_hooks={"response": [unpack_within_bounds]}``.
@@ -38,7 +44,7 @@ async def unpack_within_bounds(response: httpx2.Response, *, free: int | None = 
 
     Raises:
         httpx2.DecodingError: it is encoded more than once, or in a way that was not asked for. While the body is read:
-            it is damaged, or unpacks to far more than an answer.
+            it is damaged, unpacks to far more than an answer, or is cut off (`CutOff`).
     """
     codings = [each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")]
     codings = [each for each in codings if each not in ("", "identity")]
@@ -54,6 +60,10 @@ async def unpack_within_bounds(response: httpx2.Response, *, free: int | None = 
     response.stream = _Unpacked(response.stream, response.request, _FREE if free is None else free)
     # What the client reads from now on is plain.
     del response.headers["content-encoding"]
+
+
+class CutOff(httpx2.DecodingError):
+    """The body of a response ended before what is packed in it did; what came of it was given before."""
 
 
 class _Unpacked(httpx2.AsyncByteStream):
@@ -88,12 +98,15 @@ class _Unpacked(httpx2.AsyncByteStream):
                         failed = httpx2.DecodingError(said, request=self._request)
                         await self.aclose()
                         break
-                    yield piece
+                    if piece:
+                        yield piece
                     await anyio.lowlevel.checkpoint()
         except httpx2.HTTPError:
             # Where more was to come, reading on from a closed connection fails.
             if failed is None:
                 raise
+        if failed is None and not self._closed and not unpacker.is_at_end:
+            failed = CutOff(f"it is cut off after {came:,} packed bytes", request=self._request)
         if failed is not None:
             raise failed
 
@@ -103,23 +116,66 @@ class _Unpacked(httpx2.AsyncByteStream):
 
 
 class _Unpacker:
-    """gzip, zlib's format, or DEFLATE without a header, which some servers mean by ``deflate``."""
+    """gzip of one or more members, zlib's format, or DEFLATE without a header, which some servers mean by ``deflate``.
+
+    What follows the last member is dropped, as browsers do.
+    """
 
     def __init__(self) -> None:
-        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        self._begun = False
+        self._inner: zlib._Decompress | None = None
+        #: What is not unpacked yet: the beginning of the body, or what follows a member.
+        self._held = b""
+        self._is_gzip = self._is_over = False
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is missing: no member is open, or begins with what came last. A body may be empty."""
+        return self._is_over or (self._inner is None and not self._held)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        if not data or self._inner.eof:
-            return
-        try:
-            piece = self._inner.decompress(data, _PIECE)
-        except zlib.error:
-            if self._begun:
-                raise
-            self._inner = zlib.decompressobj(-zlib.MAX_WBITS)
-            piece = self._inner.decompress(data, _PIECE)
-        self._begun = True
-        while piece:
-            yield piece
-            piece = self._inner.decompress(self._inner.unconsumed_tail, _PIECE)
+        """What some bytes unpack to, in pieces between which other tasks may run; a member may give an empty one."""
+        # What is left of a slice is copied for each piece and each member, so they are small.
+        for at in range(0, len(data), _SLICE):
+            self._held += data[at : at + _SLICE]
+            while self._inner is not None or self._begin():
+                piece = self._unpack()
+                if piece or self._inner is None:
+                    yield piece
+                else:
+                    break  # all that is held was used
+            if self._is_over:
+                self._held = b""
+                return
+
+    def _begin(self) -> bool:
+        """Whether a member begins with what is held; with too little of it nothing is decided yet."""
+        if self._is_over:
+            return False
+        if self._is_gzip:
+            self._held = self._held.lstrip(b"\0")  # some pad what they pack
+            if not self._held.startswith(_MEMBER):
+                self._is_over = not _MEMBER.startswith(self._held)
+                return False
+            wbits = zlib.MAX_WBITS | 16
+        else:
+            if len(self._held) < 2:
+                return False
+            self._is_gzip = self._held.startswith(_MEMBER[:1])
+            wbits = zlib.MAX_WBITS | 32 if self._has_header() else -zlib.MAX_WBITS
+        self._inner = zlib.decompressobj(wbits)
+        return True
+
+    def _has_header(self) -> bool:
+        # RFC 1950, 2.2: the method, the window, and a check of both bytes. Bare DEFLATE cannot begin like gzip.
+        first, both = self._held[0], int.from_bytes(self._held[:2], "big")
+        return self._is_gzip or (first & 0x0F == 8 and first >> 4 <= 7 and both % 31 == 0)
+
+    def _unpack(self) -> bytes:
+        assert self._inner is not None
+        piece = self._inner.decompress(self._held, _PIECE)
+        if self._inner.eof:
+            self._held, self._inner = self._inner.unused_data, None
+            self._is_over = not self._is_gzip
+        else:
+            self._held = self._inner.unconsumed_tail
+        return piece

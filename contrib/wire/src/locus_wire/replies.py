@@ -9,6 +9,8 @@ from typing import Any
 import anyio
 import httpx2
 
+from locus_wire.encodings import CutOff
+
 __all__ = ["LARGEST_ANSWER", "LARGEST_ERROR", "Body", "headers_of", "open_body"]
 
 #: Bytes of an answer, or characters of one event of it; larger ones are refused.
@@ -60,12 +62,24 @@ class Body:
         self.whole = True
         return None
 
-    async def upto(self, limit: int) -> bytes:
-        """The body, or so much of it that it is longer than the limit."""
+    async def upto(self, limit: int, *, may_be_cut: bool = False) -> bytes:
+        """The body, or so much of it that it is longer than the limit.
+
+        Args:
+            limit: in bytes.
+            may_be_cut: whether what came of a packed body that is cut off is enough.
+
+        Raises:
+            httpx2.HTTPError: the connection failed before, or the body is damaged.
+        """
         pieces, size = [], 0
-        while size <= limit and (data := await self.next()) is not None:
-            pieces.append(data)
-            size += len(data)
+        try:
+            while size <= limit and (data := await self.next()) is not None:
+                pieces.append(data)
+                size += len(data)
+        except CutOff:
+            if not may_be_cut:
+                raise
         return b"".join(pieces)
 
     async def aclose(self) -> None:

@@ -93,7 +93,7 @@ class SqliteCatalog:
 
         Raises:
             TypeError: one is not a `KnowledgeRow`.
-            ValueError: one is larger than 1 MB of JSON.
+            ValueError: one is larger than 1 MB of JSON, or has an int of more than 64 bits in a column.
             CatalogError: the file cannot be written.
         """
         return await self._in_thread(partial(self._upsert, [(row, *form_of(row)) for row in rows]))
@@ -131,7 +131,7 @@ class SqliteCatalog:
             order_by: a column, ``-`` before it for the largest first; None = by how well they fit.
 
         Raises:
-            ValueError: the column or the operator is unknown, or the limit is below 1.
+            ValueError: the column or the operator is unknown, no column can have the value, or the limit is below 1.
             CatalogError: the file cannot be read.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:

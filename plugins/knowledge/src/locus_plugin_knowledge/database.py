@@ -14,7 +14,7 @@ from attrs import fields, resolve_types
 from locus.core import encode
 from locus_plugin_knowledge.errors import CatalogError
 from locus_plugin_knowledge.protocol import KnowledgeRow
-from locus_plugin_knowledge.query import quote_name, storable
+from locus_plugin_knowledge.query import check_number, quote_name, storable
 from locus_plugin_knowledge.rows import read_row
 
 __all__ = ["columns_of", "explain_error", "fill_columns", "form_of", "names_of", "prepare_file", "writing"]
@@ -37,7 +37,7 @@ def prepare_file(db: sqlite3.Connection, path: str, row_type: type[KnowledgeRow]
     """Make the tables if the file is new, and the columns that the class of the rows adds.
 
     Raises:
-        CatalogError: the file is another program's, or of a newer version.
+        CatalogError: the file is another program's, of a newer version, or damaged.
     """
     db.execute("PRAGMA trusted_schema=OFF")  # the file may come from anybody: nothing in it may call functions
     # All of it at one moment: another process may be making the tables.
@@ -61,8 +61,20 @@ def prepare_file(db: sqlite3.Connection, path: str, row_type: type[KnowledgeRow]
         for name in sorted(missing):
             db.execute(f"ALTER TABLE rows ADD COLUMN {quote_name(name)} {columns[name]}")
         if missing:
-            for number, data in db.execute("SELECT id, data FROM rows").fetchall():
-                fill_columns(db, number, read_row(json.loads(data), row_type), sorted(missing))
+            _fill_old_rows(db, path, row_type, sorted(missing))
+
+
+def _fill_old_rows(db: sqlite3.Connection, path: str, row_type: type[KnowledgeRow], names: Iterable[str]) -> None:
+    """Set new columns of the rows that are kept already; one that cannot have a row's value is NULL there."""
+    for number, data in db.execute("SELECT id, data FROM rows").fetchall():
+        try:
+            row = read_row(json.loads(data), row_type)
+        except ValueError as e:
+            # A ValueError would say that a row cannot be written.
+            raise CatalogError(f"{path}: the row with the id {number} is damaged: {e}") from e
+        for name in names:
+            with contextlib.suppress(ValueError):
+                fill_columns(db, number, row, [name])
 
 
 def names_of(db: sqlite3.Connection) -> set[str]:
@@ -71,13 +83,23 @@ def names_of(db: sqlite3.Connection) -> set[str]:
 
 
 def fill_columns(db: sqlite3.Connection, number: int, row: KnowledgeRow, names: Iterable[str]) -> None:
-    """Set columns of a row; those that its class does not have are NULL."""
-    values = {quote_name(name): getattr(row, name, None) for name in names}
-    plain = [value if isinstance(value, str | int | float) else None for value in values.values()]
-    if plain:
-        assigned = ", ".join(f"{name} = ?" for name in values)
-        kept = [storable(value) if isinstance(value, str) else value for value in plain]
-        db.execute(f"UPDATE rows SET {assigned} WHERE id = ?", [*kept, number])  # noqa: S608  # names of columns
+    """Set columns of a row; those that its class does not have are NULL.
+
+    Raises:
+        ValueError: a number is too large for a column.
+    """
+    values = {name: _cell(row, name) for name in names}
+    if values:
+        assigned = ", ".join(f"{quote_name(name)} = ?" for name in values)
+        db.execute(f"UPDATE rows SET {assigned} WHERE id = ?", [*values.values(), number])  # noqa: S608  # of columns
+
+
+def _cell(row: KnowledgeRow, name: str) -> str | float | None:
+    value = getattr(row, name, None)
+    check_number(f"row {row.key!r:.80}: field {name!r}", value)
+    if isinstance(value, str):
+        return storable(value)
+    return value if isinstance(value, int | float) else None
 
 
 def columns_of(row_type: type[KnowledgeRow]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from attrs import asdict, evolve
 from locus.multiagent.graph import NodeContext, Send  # type: ignore[import-not-found]  # a compat path
 
-from locus.core import decode, encode
+from locus.core import decode, encode, thaw
 from locus.core.labels import Label
 from locus.core.state import AgentState
 from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
@@ -17,13 +17,16 @@ from locus_plugin_knowledge.calling import call_method, list_items
 from locus_plugin_knowledge.events import ScanItemEvent
 from locus_plugin_knowledge.protocol import Grounding, ItemRef, KnowledgeProvider, KnowledgeRow
 from locus_plugin_knowledge.research import Researcher, find_facts, write_prompt
-from locus_plugin_knowledge.rows import read_row
+from locus_plugin_knowledge.rows import read_row, write_row
 
 if TYPE_CHECKING:
     from locus import Budget
     from locus_plugin_knowledge.catalog import SqliteCatalog
 
 __all__ = ["ScanHook", "ScanNodes", "append_done", "row_type", "send_items"]
+
+#: What a catalog raises for a row that it cannot keep, rather than for a file that cannot be written.
+_REFUSALS = (ValueError, OverflowError)
 
 _DONE: StashKey[int] = StashKey("knowledge: how many items are done")
 
@@ -91,7 +94,8 @@ class ScanNodes:
     async def discover(self, values: dict[str, Any], ctx: NodeContext) -> dict[str, Any]:
         """Find the items; what an earlier turn of the thread has done is forgotten."""
         found = await call_method(self._provider.discover, values["query"])
-        return {"items": [encode(item) for item in await list_items(found, self._max_items)], "done": None}
+        items = [encode(item) for item in await list_items(found, self._max_items)]
+        return {"items": items, "done": None, "refused": {}}
 
     async def research(self, values: dict[str, Any], ctx: NodeContext) -> dict[str, Any]:
         """Ground an item, run its agent, and make its row; what fails is recorded as its error."""
@@ -101,7 +105,7 @@ class ScanNodes:
         try:
             await self._fill(record, item, values["query"], ctx)
         except Exception as e:  # noqa: BLE001  # whatever a provider raises is the item's error
-            record["error"] = f"{type(e).__name__}: {e}"[:1_000]
+            record["error"] = _show_error(e)
         return {"done": [record]}
 
     async def _fill(self, record: dict[str, Any], item: ItemRef, query: str, ctx: NodeContext) -> None:
@@ -111,7 +115,8 @@ class ScanNodes:
                 raise TypeError(f"ground() must return a Grounding, got {found!r:.80}")
             return encode(found)
 
-        grounding = decode(await ctx.step("ground", ground, effect="pure"), Grounding)
+        # What a step gave is frozen: its lists are tuples, which `decode` does not look into for data.
+        grounding = decode(thaw(await ctx.step("ground", ground, effect="pure")), Grounding)
         by = self._researcher(ctx.run_id, query)
         result = await ctx.run_child(by.agent, write_prompt(item, grounding, query), budget=self._budget)
         facts = find_facts(result.state)
@@ -131,14 +136,36 @@ class ScanNodes:
             prompt_hash=row.prompt_hash or by.prompt_hash,
             facts=row.facts or tuple(fact.id for fact in facts),
         )
-        record["row"] = encode(row)
+        form = write_row(row)
+        read_row(form, row_type(self._provider))  # what cannot be read again would lose the other rows at the end
+        record["row"] = form
 
     async def collect(self, values: dict[str, Any], ctx: NodeContext) -> dict[str, Any]:
-        """Write the rows into the catalog."""
+        """Write the rows into the catalog; one that it refuses is the error of its item."""
         rows = [read_row(each["row"], row_type(self._provider)) for each in values["done"] or () if each["row"]]
+        refused: dict[str, str] = {}
         if self._catalog is not None:
-            await self._catalog.upsert(rows)
-        return {"written": 0 if self._catalog is None else len(rows)}
+            refused = await _write_rows(self._catalog, rows)
+        return {"written": 0 if self._catalog is None else len(rows) - len(refused), "refused": refused}
+
+
+async def _write_rows(catalog: SqliteCatalog, rows: Sequence[KnowledgeRow]) -> dict[str, str]:
+    """Write rows; gives the key of each that the catalog refuses -> why. Whatever else is wrong with it is raised."""
+    refused: dict[str, str] = {}
+    try:
+        await catalog.upsert(rows)
+    except _REFUSALS:
+        # It does not say which one it is, and has written none.
+        for row in rows:
+            try:
+                await catalog.upsert([row])
+            except _REFUSALS as e:
+                refused[row.key] = _show_error(e)
+    return refused
+
+
+def _show_error(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:1_000]
 
 
 class ScanHook(Hook):

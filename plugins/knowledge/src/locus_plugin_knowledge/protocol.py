@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from attrs import Attribute, Factory, field, frozen
@@ -39,6 +39,16 @@ def _share(_: object, attribute: Attribute[Any], value: Any) -> None:
         raise ValueError(f"{attribute.name} must be a number from 0 to 1, or None, got {value!r:.80}")
 
 
+def _payload(_: object, attribute: Attribute[Any], value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"field {attribute.name!r}: expected a mapping, got {value!r:.80} ({type(value).__name__})")
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"field {attribute.name!r}: expected keys that are a str, got {key!r:.80} ({type(key).__name__})"
+            )
+
+
 def _key_of(value: Any) -> str:
     return f"{value.provider}:{value.name}"
 
@@ -70,10 +80,13 @@ class Grounding:
     Args:
         summary: in words, for the agent that researches the item.
         payload: the data, with a JSON form.
+
+    Raises:
+        TypeError: the summary is not text, or the payload is not a mapping with keys of text.
     """
 
     summary: str = field(default="", validator=_text)
-    payload: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    payload: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, validator=_payload)
 
 
 @frozen(kw_only=True)

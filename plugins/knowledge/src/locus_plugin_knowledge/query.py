@@ -11,11 +11,14 @@ from attrs import frozen
 from locus.core.errors import closest
 from locus_plugin_knowledge.protocol import KnowledgeRow
 
-__all__ = ["Found", "conditions_of", "match_of", "quote_name", "storable"]
+__all__ = ["Found", "check_number", "conditions_of", "match_of", "quote_name", "storable"]
 
 _WORD = re.compile(r"\w+")
 #: How many words of a query count, and how many characters of each.
 _MOST_WORDS, _LONGEST = 64, 64
+
+#: The ints that a column can have.
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -38,6 +41,17 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def check_number(where: str, value: object) -> None:
+    """Refuse an int that SQLite cannot keep in a column.
+
+    Raises:
+        ValueError: it has more than 64 bits; the message begins with ``where``.
+    """
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        # Thousands of digits are not written out: Python refuses to.
+        raise ValueError(f"{where}: expected an int of at most 64 bits, got one of {value.bit_length() + 1:,} bits")
+
+
 def match_of(query: str) -> str:
     """FTS5's query for any of the words of a text: each is a string of its own, so nothing in it is an operator."""
     words = dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(storable(query).lower()))
@@ -57,7 +71,7 @@ def conditions_of(where: Mapping[str, Any], columns: Collection[str]) -> tuple[s
         columns: those there are.
 
     Raises:
-        ValueError: the column or the operator is unknown, or the value is not plain.
+        ValueError: the column or the operator is unknown, or no column can have the value.
     """
     parts, values = ["1"], []
     for name, wanted in where.items():
@@ -70,6 +84,7 @@ def conditions_of(where: Mapping[str, Any], columns: Collection[str]) -> tuple[s
             raise ValueError(f"expected one of {' '.join(_OPERATORS)}, got {operator!r:.80}")
         if not isinstance(value, str | int | float | None):
             raise ValueError(f"the value of {name!r} must be a str, a number, a bool or None, got {value!r:.80}")
+        check_number(f"the value of {name!r}", value)
         column = quote_name(name)
         if value is None:
             parts.append(f"{column} IS {'NOT ' if operator == '!=' else ''}NULL")

@@ -82,7 +82,8 @@ def scan(
     """Research what a provider finds for a query: a run, to be awaited or iterated, whose result is a `ScanResult`.
 
     With a checkpointer and a thread's id the same call goes on with a scan that a crash left open, and gives the result
-    of one that has ended. An item that fails has an error and no row; the scan goes on.
+    of one that has ended. An item that fails has an error and no row, and so has one whose row the catalog refuses; the
+    scan goes on.
 
     Args:
         provider: the domain.
@@ -125,7 +126,8 @@ def compile_scan(
         model: as for `scan`.
         concurrency: as for `scan`.
         checkpointer: as for `scan`.
-        catalog: where the rows are written, by key, when all items are done.
+        catalog: where the rows are written, by key, when all items are done. A row that it refuses with a `ValueError`
+            is the error of its item; any other failure leaves the scan open, so that it can be resumed.
         budget: what each item may spend.
         agent: makes the agent of the provider's tools and its output schema, such as a deep agent.
         max_items: how many items there may be; more are an error before the first is researched.
@@ -156,11 +158,14 @@ def _short_hash(text: str) -> str:
 
 def _to_result(provider: KnowledgeProvider, result: Any) -> ScanResult:
     values, kind = result.values, row_type(provider)
-    done = values.get("done") or ()
+    done, refused = values.get("done") or (), values.get("refused") or {}
+    errors = {each["key"]: each["error"] for each in done if each["error"] is not None}
     return ScanResult(
         **{each.name: getattr(result, each.name) for each in fields(AgentResult)},
         items=tuple(decode(form, ItemRef) for form in values.get("items", ())),
-        rows=tuple(read_row(each["row"], kind) for each in done if each["row"] is not None),
-        errors=freeze({each["key"]: each["error"] for each in done if each["error"] is not None}),
+        rows=tuple(
+            read_row(each["row"], kind) for each in done if each["row"] is not None and each["key"] not in refused
+        ),
+        errors=freeze({**errors, **refused}),
         facts=FrozenDict({each["key"]: tuple(Fact(**fact) for fact in each["facts"]) for each in done}),
     )

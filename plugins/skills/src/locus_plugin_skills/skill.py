@@ -48,6 +48,18 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # without stubs it has no
             raise BadSkill("its front matter has an alias (*name), which is not allowed")
         return super().compose_node(parent, index)
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
+        """The value of a node; one that is not what its tag says is an error with its place.
+
+        PyYAML's own constructors raise whatever comes of it: a KeyError for ``!!bool maybe``.
+        """
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+            kind = str(node.tag).rpartition(":")[2]
+            said = f"expected a value of the kind {kind}, got {node.value!r:.60} ({type(e).__name__}: {e})"
+            raise yaml.constructor.ConstructorError(None, None, said, node.start_mark) from None
+
 
 def parse_skill(text: str, folder: Path) -> tuple[Skill, str]:
     """A skill and its instructions, of the text of a SKILL.md.
@@ -64,9 +76,9 @@ def parse_skill(text: str, folder: Path) -> tuple[Skill, str]:
         raise BadSkill("SKILL.md must begin with front matter: lines of YAML between two lines '---'")
     try:
         data = yaml.load(parts[1], Loader=_Loader)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, ValueError, RecursionError) as e:
-        if isinstance(e, BadSkill):
-            raise
+    except BadSkill:
+        raise
+    except Exception as e:  # noqa: BLE001  # whatever a file makes a parser raise, it costs that skill alone
         raise BadSkill(f"its front matter is not YAML: {' '.join(str(e).split())[:200]}") from None
     if not isinstance(data, dict):
         raise BadSkill("its front matter must be a mapping with name and description")

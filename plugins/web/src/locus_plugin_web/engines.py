@@ -141,7 +141,7 @@ class SearxngEngine:
         if body is None:
             raise SearchFailed(f"the answer of the search engine is larger than {_MAX_BYTES:,} bytes")
         try:
-            return json.loads(body)
+            return json.loads(body.data)
         except (ValueError, RecursionError):
             raise SearchFailed("the answer of the search engine is not JSON") from None
 

@@ -41,6 +41,8 @@ _PDF = "application/pdf"
 _PDF_SHARE = 0.5
 _PLAIN = frozenset(("application/json", "application/xml", "application/rss+xml", "application/atom+xml"))
 _SHOWN = 200
+#: Bytes at the beginning of a page that show whether it is text or binary data.
+_HEAD = 4_096
 
 
 @frozen(kw_only=True)
@@ -51,7 +53,7 @@ class Page:
         url: where it was in the end.
         title: one line, or ``""``.
         text: Markdown, or what the page says where it is not HTML.
-        is_whole: whether nothing was left out for its size.
+        is_whole: whether nothing was left out for its size, and none of it was lost on the way.
     """
 
     url: str
@@ -79,6 +81,7 @@ class _Body:
     media_type: str
     charset: str | None
     data: bytes
+    is_whole: bool = True
 
 
 class Fetcher:
@@ -150,7 +153,9 @@ class Fetcher:
             raise FetchRefused(f"the page cannot be read: {e}") from None
         except PdfError as e:
             raise FetchFailed(f"the page is a PDF that cannot be read: {e}") from None
-        return Page(url=str(body.target.url), title=found.title, text=found.text, is_whole=not found.stopped)
+        return Page(
+            url=str(body.target.url), title=found.title, text=found.text, is_whole=not found.stopped and body.is_whole
+        )
 
     async def _robots(self, target: Target, visit: Visit) -> Robots:
         known = visit.robots.get(target.origin)
@@ -177,7 +182,8 @@ class Fetcher:
         Args:
             target: what to ask for.
             most: bytes to read.
-            cut: whether to keep the beginning of a larger body, and not to mind its type.
+            cut: whether to keep the beginning of a larger body, and not to mind its type. Else what came of a packed
+                body that is cut off is kept: rules of which some are missing could allow too much, a page could not.
         """
         headers = {"user-agent": self.settings.user_agent, "accept": _ACCEPT, **ACCEPTED}
         transport = GuardedTransport(self._guard, target, self._tls or tls_context())
@@ -198,14 +204,16 @@ class Fetcher:
                 if not cut:
                     _check_type(media_type)
                 await unpack_within_bounds(response, free=_FREE)
-                data = await read_at_most(response, most, cut=cut)
+                received = await read_at_most(response, most, cut=cut, keep_part=not cut)
         except httpx2.InvalidURL as e:
             raise FetchFailed(f"{target.host} redirects to what is not a URL: {_show(str(e))}") from None
         except httpx2.HTTPError as e:
             raise FetchFailed(f"{target.host} cannot be read: {type(e).__name__}: {_show(_reason(e))}") from None
-        if data is None:
+        if received is None:
             raise FetchFailed(f"the page is larger than {most:,} bytes")
-        return _Body(target=target, media_type=media_type, charset=charset, data=data)
+        return _Body(
+            target=target, media_type=media_type, charset=charset, data=received.data, is_whole=received.is_whole
+        )
 
 
 class BadStatus(FetchFailed):
@@ -233,17 +241,19 @@ def _check_type(media_type: str) -> None:
 def _read(body: _Body) -> Page:
     """The text of a body; in a thread, because a large page takes a while."""
     url = str(body.target.url)
-    if b"\0" in body.data[:4_096] and not (body.charset or "").strip(" \"'").lower().startswith("utf-16"):
+    # Its characters, not its bytes: every other byte of English in UTF-16 is zero.
+    head = decode_body(body.data[:_HEAD], body.charset, is_html=False)
+    if "\0" in head:
         raise FetchRefused("expected a page of text, got binary data")
     is_html = body.media_type in _HTML or (
-        not body.media_type and body.data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+        not body.media_type and head[:512].lstrip().lower().startswith(("<!doctype html", "<html"))
     )
     text = decode_body(body.data, body.charset, is_html=is_html)
     if is_html:
         read = read_page(text, url)
     else:
         read = Text("", remove_invisible(text.replace("\r\n", "\n").replace("\r", "\n")).strip())
-    return Page(url=url, title=read.title, text=read.text, is_whole=read.is_whole)
+    return Page(url=url, title=read.title, text=read.text, is_whole=read.is_whole and body.is_whole)
 
 
 def _reason(error: BaseException) -> str:

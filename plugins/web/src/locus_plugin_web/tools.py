@@ -133,5 +133,5 @@ def _show_page(page: Page, offset: int, most: int, salt: str) -> str:
     if end < size:
         return f"{shown}\n\nCharacters {offset:,} to {end:,} of {size:,}. For the next part: offset={end}"
     if not page.is_whole:
-        return f"{shown}\n\nThe page is longer than what can be read; this is its end here."
+        return f"{shown}\n\nThe page goes on, but no more of it could be read; this is its end here."
     return shown
