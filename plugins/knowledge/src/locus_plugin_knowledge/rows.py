@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from attrs import fields, resolve_types
+from attrs import field, fields, make_class, resolve_types
 
 from locus.core import decode, encode, encode_data, thaw
 from locus_plugin_knowledge.protocol import KnowledgeRow
@@ -41,14 +41,15 @@ def write_row(row: KnowledgeRow) -> dict[str, Any]:
         json.dumps(encode_data(form))
     except Exception as e:
         for each in annotated:
-            _check_form(f"field {each.name!r}", getattr(row, each.name))
+            _check_form(f"field {each.name!r}", getattr(row, each.name), each.type)
         raise TypeError(f"the row has no JSON form: {e}") from e
     return form
 
 
-def _check_form(where: str, value: Any) -> None:
+def _check_form(where: str, value: Any, wanted: Any) -> None:
+    alone = make_class("Alone", {"value": field(type=wanted)})  # its form is that of the annotation
     try:
-        json.dumps(encode_data(encode(value)))
+        json.dumps(encode_data(encode(alone(value))))
     except Exception as e:
         raise TypeError(f"{where}: expected what has a JSON form, got {_show_value(value)}: {e}") from e
 
