@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,31 @@ def test_what_is_wrong_is_said_in_a_line(evaluate: Any, arguments: tuple[str, ..
     assert done.status == 2
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("option", ["--junit", "--html", "--save"])
+def test_a_report_that_could_not_be_written_is_said_before_anything_runs(
+    evaluate: Any, here: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    done = evaluate("-a", "shop.py:agent", option, "no/report")
+    assert done.status == 2
+    assert f"{option}: no/report cannot be written: the folder no does not exist" in done.err
+    # Whoever runs the tests may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    done = evaluate("-a", "shop.py:agent", option, "report")
+    assert done.status == 2
+    assert f"{option}: report cannot be written: no permission" in done.err
+    assert not Path("log").exists()
+
+
+def test_a_judge_that_is_not_there_is_said_before_anything_runs(evaluate: Any, cases: Path) -> None:
+    cases.write_text("judge: nope:x\ncases: [{id: a, prompt: lamp, checks: [{judge: It is polite.}]}]")
+    for arguments in ((), ("--judge", "nah:x"), ("--judge", "noname")):
+        done = evaluate("-a", "shop.py:agent", *arguments)
+        assert done.status == 2
+        assert "Traceback" not in done.err
+    assert "nope" in evaluate("-a", "shop.py:agent").err
+    assert not Path("log").exists()
 
 
 def test_all_problems_of_a_file_are_said(locus: Locus, cases: Path) -> None:

@@ -15,7 +15,7 @@ from locus.core.messages import TextBlock
 from locus.journal import JournalHost, MemoryStore
 from locus.journal.listing import parent_thread
 from locus.models import Price
-from locus_plugin_eval import Case, EvaluationStopped, Suite, Trial, evaluate
+from locus_plugin_eval import Case, EvaluationStopped, Suite, Trial, evaluate, evaluation
 from locus_plugin_eval.checks import Called, Contains, Ends, Exact, Judge, NotCalled
 from locus_plugin_eval.report import Report
 from locus_plugin_eval.text import describe_report
@@ -265,6 +265,25 @@ async def test_an_answer_that_is_not_there_is_not_judged() -> None:
 async def test_a_case_that_asks_a_judge_needs_one() -> None:
     with pytest.raises(ConfigError, match="case 'a' asks a judge"):
         await evaluate(Agent(ScriptedModel()), suite(case("a", "Hi.", Judge("It is polite."))))
+
+
+async def test_the_model_of_a_judge_is_made_once_and_before_the_first_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    agent = Agent(ScriptedModel("Hello.", after="repeat"))
+    asked: ScriptedModel = agent.runtime.model  # type: ignore[assignment]
+
+    def make(name: str) -> ScriptedModel:
+        made.append(len(asked.requests))
+        return ScriptedModel('{"reason": "It is.", "pass": true}', after="repeat", name=name)
+
+    monkeypatch.setattr(evaluation, "get_model", make)
+    store, judged = MemoryStore(), suite(case("a", "Hi.", Judge("Polite."), Judge("Short.")), repeats=2)
+    first = await evaluate(agent, judged, store=store, thread_id="nightly", judge="toy:judge")
+    assert [each.status for each in first.trials] == ["passed"] * 2
+    assert made == [0]
+    # One that has ended is shown again, also where the judge is not installed.
+    assert await evaluate(agent, judged, store=store, thread_id="nightly", judge="toy:judge") == first
+    assert made == [0]
 
 
 # -- going on -------------------------------------------------------------------------------------

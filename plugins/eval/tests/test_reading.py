@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -166,11 +167,84 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
         ("cases:\n- {id: a, prompt: x, prompt: y}", "the key 'prompt' is given twice"),
         ("cases: !!python/object/apply:os.system [echo]", "could not determine a constructor"),
         ("a: &a [x]\nb: *c", "found undefined alias"),
+        ("cases:\n- id: a\n  ? [x, y]\n  : 1", "expected a key that is text, got a list or a mapping"),
+        ("? {a: b}\n: 1\ncases: []", "expected a key that is text, got a list or a mapping"),
+        ("cases: &a [*a]", "an alias must not be within the value that it repeats"),
+        ("cases: !!bool x", "expected YAML"),
+        ("cases: !!timestamp x", "expected YAML"),
+        ("cases: !!int ''", "expected YAML"),
+        ("[" * 5_000, "nested too deeply"),
     ],
 )
 def test_a_file_that_is_not_plain_yaml_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (found,) = problems(tmp_path, text)
     assert said in found
+
+
+def bomb(width: int, depth: int, merged: bool = False) -> str:
+    """Lines of which each has the one before it so many times."""
+    lines = ["a0: &a0 {id: a}" if merged else "a0: &a0 [x]"]
+    for n in range(1, depth + 1):
+        aliases = ", ".join([f"*a{n - 1}"] * width)
+        lines.append(f"a{n}: &a{n} {{<<: [{aliases}]}}" if merged else f"a{n}: &a{n} [{aliases}]")
+    return "\n".join([*lines, f"cases: *a{depth}"])
+
+
+@pytest.mark.parametrize("text", [bomb(9, 9), bomb(2, 400), bomb(2, 5_000), bomb(9, 9, merged=True)])
+def test_aliases_that_repeat_millions_of_values_are_refused_at_once(tmp_path: Path, text: str) -> None:
+    begun = time.monotonic()
+    (found,) = problems(tmp_path, text)
+    assert time.monotonic() - begun < 20
+    assert found.startswith("expected YAML: ")
+    assert "its aliases repeat more than 1,000,000 values" in found or "nested too deeply" in found
+
+
+def test_aliases_are_for_what_is_said_several_times(tmp_path: Path) -> None:
+    text = """
+common: &common [{contains: lamp}]
+cases:
+  - {id: a, prompt: x, checks: *common}
+  - {id: b, prompt: x, checks: *common}
+"""
+    assert problems(tmp_path, text) == [
+        "'common' is not known; the keys are name, cases, agent, repeats, concurrency, judge, thresholds"
+    ]
+    suite = read(
+        tmp_path, "cases:\n- {id: a, prompt: x, checks: &c [{contains: lamp}]}\n- {id: b, prompt: x, checks: *c}"
+    )
+    assert suite.cases[0].checks == suite.cases[1].checks == (Contains(("lamp",)),)
+
+
+@pytest.mark.parametrize("check", ["called", "not_called"])
+@pytest.mark.parametrize(
+    ("arguments", "path", "said"),
+    [
+        ("{arrival: 2030-05-01}", ".arrival", "in quotes, if it looks like a date), got datetime.date(2030, 5, 1)"),
+        ("{arrival: 2030-05-01 10:00:00}", ".arrival", "in quotes, if it looks like a date), got datetime.datetime("),
+        ("{stay: {from: [x, 2030-05-01]}}", ".stay.from[1]", "in quotes, if it looks like a date)"),
+        ("{a: [{1: x}]}", ".a[0]", "expected a name that is text (in quotes, if it looks like a number"),
+        ("{a: !!binary aGk=}", ".a", "expected a value of JSON, got b'hi'"),
+        ("{a: !!set {x}}", ".a", "expected a value of JSON, got {'x'}"),
+        ("{a: .nan}", ".a", "expected a value of JSON, got nan"),
+        ("{a: [-.inf]}", ".a[0]", "expected a value of JSON, got -inf"),
+        (f"{{a: 0x{'f' * 4_000}}}", ".a", "got a number of too many digits"),
+    ],
+)
+def test_an_argument_that_no_call_can_have_is_refused(
+    tmp_path: Path, check: str, arguments: str, path: str, said: str
+) -> None:
+    (found,) = problems(
+        tmp_path, f"cases: [{{id: a, prompt: x, checks: [{{{check}: {{tool: book, arguments: {arguments}}}}}]}}]"
+    )
+    assert found.startswith(f"case 'a': checks[0].{check}.arguments{path}: ")
+    assert said in found
+
+
+def test_all_arguments_that_are_not_json_are_reported_and_a_date_in_quotes_is_text(tmp_path: Path) -> None:
+    text = "cases: [{id: a, prompt: x, checks: [{called: {tool: book, arguments: {a: 2030-05-01, b: [.nan]}}}]}]"
+    assert len(problems(tmp_path, text)) == 2
+    (check,) = read(tmp_path, text.replace("2030-05-01", "'2030-05-01'").replace(".nan", "0.5")).cases[0].checks
+    assert check == Called("book", {"a": "2030-05-01", "b": [0.5]})
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -70,6 +70,19 @@ def test_a_thread_that_does_not_exist_is_waited_for(served: Served, browser: htt
     assert "Who is there?" in event["html"]
 
 
+def test_a_client_that_has_seen_more_than_there_is_gets_what_comes_next(served: Served, browser: httpx.Client) -> None:
+    follow = {"id": "run-1", "after": "999999999999"}
+    found: list[str] = []
+    with browser.stream("GET", "/thread/events", params=follow) as answer:
+        for line in answer.iter_lines():
+            found.append(line)
+            if line.startswith("retry:"):
+                served.run(lambda: _again(served, "And order 2?"))
+            if line.startswith("data: {"):
+                break
+    assert "And order 2?" in found[-1]
+
+
 # -- many who look --------------------------------------------------------------------------------
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from locus.core.errors import NothingToResume
+from locus.core.errors import JournalDamaged, JournalError, LocusError, NothingToResume, StoreError
+from locus.journal import Claim, MemoryStore
 from locus_plugin_timetravel import import_thread
 from locus_plugin_viewer.journal import read_head
 from locus_plugin_viewer.listing import find_thread
 
-from .servers import Served
-from .shop import HOSTILE, RUNS, make_agent
+from .servers import Served, serving
+from .shop import HOSTILE, RUNS, fill, make_agent
 
 
 class _Page(HTMLParser):
@@ -81,6 +82,33 @@ def test_the_list_has_each_thread_with_its_title_status_and_spending(client: htt
 )
 def test_filters_select_threads(client: httpx.Client, filters: dict[str, str], found: list[str]) -> None:
     assert listed(client, **filters) == found
+
+
+@pytest.mark.parametrize("error", [JournalDamaged("entry 3 is missing"), JournalError("a later version wrote it")])
+def test_a_thread_that_cannot_be_read_does_not_hide_the_others(error: LocusError) -> None:
+    with serving(lambda: _Broken(error)) as served, served.client() as client:
+        served.run(lambda: fill(served.viewer.store))
+        assert listed(client, q="order two desk LAMPS", said="1") == ["run-1"]
+        assert listed(client, q="no switch", said="1") == []  # it was said in the one that cannot be read
+
+
+def test_a_search_in_a_store_that_does_not_answer_is_an_error_and_not_an_empty_list() -> None:
+    with serving(lambda: _Broken(StoreError("the server does not answer"))) as served, served.client() as client:
+        served.run(lambda: fill(served.viewer.store))
+        assert client.get("/", params={"q": "order two desk", "said": "1"}).status_code == 503
+
+
+class _Broken(MemoryStore):
+    """A store that cannot give its third thread."""
+
+    def __init__(self, error: LocusError) -> None:
+        super().__init__()
+        self._error = error
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        if thread_id == "run-3":
+            raise self._error
+        return await super().peek(thread_id)
 
 
 def test_children_are_listed_where_they_are_asked_for(client: httpx.Client) -> None:
@@ -173,6 +201,11 @@ def test_an_entry_is_shown_whole_as_json(client: httpx.Client) -> None:
         ("/thread", 400),
         ("/thread?id=nobody", 404),
         ("/thread/state?id=run-1&n=99", 400),
+        ("/thread/state?id=run-1&n=999999999999", 400),
+        ("/thread/state?id=nobody&n=2", 404),
+        ("/thread/request?id=run-1&n=999999999999", 400),
+        ("/?days=36501", 400),
+        ("/?days=999999999999999", 400),
         ("/thread/entry?id=run-1&n=x", 400),
         (f"/thread/entry?id=run-1&n={'9' * 5_000}", 400),
         ("/thread/what-if?id=run-1&limit=moons&value=3", 400),
@@ -184,6 +217,13 @@ def test_what_is_not_there_is_an_error_and_not_a_traceback(client: httpx.Client,
     answer = client.get(path)
     assert answer.status_code == status
     assert "Traceback" not in answer.text
+
+
+def test_an_address_with_a_number_behind_the_end_says_where_the_end_is(client: httpx.Client) -> None:
+    text = _Page(client.get("/thread/state", params={"id": "run-1", "n": "999999999999"}).text).text
+    assert "'run-1' has 15 entries, and entry 999999999999 was asked for" in text
+    assert "days may be 36,500 at most" in _Page(client.get("/", params={"days": "99999999"}).text).text
+    assert listed(client, days="36500")
 
 
 # -- text of others -------------------------------------------------------------------------------

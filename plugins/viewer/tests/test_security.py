@@ -47,6 +47,36 @@ def test_the_cookie_of_another_session_is_refused(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
+    "other", ["a=1", "user[name]=1", 'prefs={"a": 1}', "a=b c", "a/b=1", 'a="x y', "alone", "=", "\xff=\xfe", ";;", '"']
+)
+def test_the_cookies_of_other_programs_do_not_hide_the_session(served: Served, other: str) -> None:
+    with served.client() as client:
+        ((name, session),) = client.cookies.items()
+    own = f"{name}={session}"
+    for together in (f"{other}; {own}", f"{own}; {other}", f"{other};{own};{other}"):
+        assert httpx.get(served.address, headers={b"cookie": together.encode("latin-1")}).status_code == 200
+        guess = together.replace(session, "guess").encode("latin-1")
+        assert httpx.get(served.address, headers={b"cookie": guess}).status_code == 401
+
+
+def test_of_two_cookies_with_the_name_of_the_session_one_must_be_right(served: Served) -> None:
+    with served.client() as client:
+        ((name, session),) = client.cookies.items()
+    for values, status in (
+        (["old", session], 200),
+        ([session, "old"], 200),
+        (["", session], 200),
+        (["old", "older"], 401),
+        (["", ""], 401),
+        ([session[:-1], f"{session}x"], 401),
+    ):
+        header = "; ".join(f"{name}={value}" for value in values)
+        assert httpx.get(served.address, headers={"cookie": header}).status_code == status
+    assert httpx.get(served.address, headers={"cookie": f"x{name}={session}"}).status_code == 401
+    assert httpx.get(served.address, headers={"cookie": f"x={name}={session}"}).status_code == 401
+
+
+@pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "", "[::1", "127.0.0.1:x"]
 )
 def test_a_foreign_host_is_refused_with_the_right_cookie(served: Served, host: str) -> None:

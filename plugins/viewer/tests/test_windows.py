@@ -64,9 +64,30 @@ def test_the_boundary_before_an_entry_is_the_newest_transition(steps: list[int],
         store = await store_of(entries_of(steps, 0))
         entries: tuple[Entry, ...] = await store.read("t")
         known = [entry.n for entry in entries if isinstance(entry.body, Transition) and entry.n <= n]
-        assert await find_boundary(store, "t", min(n, len(entries))) == (known[-1] if known else 0)
+        assert await find_boundary(store, "t", n) == (known[-1] if known else 0)
 
     anyio.run(check)
+
+
+class _Impatient(MemoryStore):
+    """A store that may be read a few times only."""
+
+    reads = 0
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        self.reads += 1
+        assert self.reads < 10, "the thread is searched for something that is not there"
+        return await super().read(thread_id, after)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("n", [10, 1_000, 10**15 - 1])
+async def test_the_boundary_before_an_entry_that_is_not_there_is_found_at_once(n: int) -> None:
+    store = _Impatient()
+    claim = await store.claim("t", "test")
+    await store.append(claim, entries_of([2, 3], 1))
+    assert await find_boundary(store, "t", n) == 7
+    assert await find_boundary(store, "nobody", n) == 0
 
 
 @pytest.mark.anyio

@@ -146,7 +146,10 @@ class ValidJson:
             data = json.loads(body)
         except (ValueError, RecursionError) as e:
             return f"the answer is not JSON ({e}): {_show(subject.text)}"
-        return explain(find_problems(self.schema, data))
+        try:
+            return explain(find_problems(self.schema, data))
+        except RecursionError:  # values are compared, and answers may be nested as deeply as a model likes
+            return f"the answer is nested too deeply: {_show(subject.text)}"
 
 
 @frozen

@@ -20,7 +20,7 @@ from locus import Agent
 from locus.core.errors import ConfigError, InputError, LocusError
 from locus.core.journal import StepId
 from locus.journal import InProcess, JournalHost, JournalStore, MemoryStore
-from locus.models import Model
+from locus.models import Model, get_model
 from locus.plugin import Lazy
 from locus_plugin_eval.cases import Suite
 from locus_plugin_eval.checks import Called, Grounded, NotCalled
@@ -79,7 +79,9 @@ async def evaluate(
         on_trial: is called with each trial as it ends, and the number of all; on going on also with those on record.
 
     Raises:
-        ConfigError: a case needs a judge, and no model is named for it; or a check needs a plugin that is missing.
+        ConfigError: a case needs a judge, and no model is named for it, or none has that name; or a check needs a
+            plugin that is missing.
+        PluginError: the plugin of the judge's model cannot be used.
         InputError: the named evaluation is one of other cases or of another agent.
         EvaluationStopped: it was cancelled, or its journal failed.
     """
@@ -93,11 +95,15 @@ async def evaluate(
     if any(isinstance(each, Grounded) for case in suite.cases for each in case.checks):
         Grounded.check_installed()
     about = _describe(agent, suite, judge, tape)
+    has_ended = False
     if thread_id is None:
         thread_id = await find_thread(store, f"eval/{_as_name(suite.name)}/{_as_name(label)}/{about}", fresh=fresh)
     else:
-        await _check_thread(store, thread_id, about)
+        has_ended = await _check_thread(store, thread_id, about)
     order = [(case.id, repeat) for case in suite.cases for repeat in range(1, suite.repeats + 1)]
+    if suite.needs_judge is not None and judge is not None and not has_ended:
+        # A name that leads nowhere is found here, and not by the first trial when its agent has been paid.
+        judge = get_model(judge)
     setup = TrialSetup(agent=agent, store=store, deps=deps, judge=judge)
     app = _make_graph(setup, suite, order, thread_id, tape)
     run = app.run(
@@ -197,14 +203,16 @@ async def find_thread(store: JournalStore, prefix: str, *, fresh: bool) -> str:
     return f"{prefix}/{n}"
 
 
-async def _check_thread(store: JournalStore, thread_id: str, about: str) -> None:
+async def _check_thread(store: JournalStore, thread_id: str, about: str) -> bool:
+    """Whether an evaluation of this name has ended; one of another kind is refused."""
     host = await JournalHost.peek(store, thread_id)
     if host is None:
-        return
+        return False
     found = None if host.state is None else host.state.metadata.get(_ABOUT)
     if found != about:
         what = "is not an evaluation" if found is None else "is one of other cases, another agent, judge or tape"
         raise InputError(f"the thread {thread_id!r} {what}; give another name")
+    return host.open_node is None
 
 
 def _describe(agent: Agent[Any, Any], suite: Suite, judge: Model | str | None, tape: Tape | None) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 import cattrs
 import cattrs.gen
-import yaml  # type: ignore[import-untyped]
 from attrs import evolve, fields
 from cattrs.errors import AttributeValidationNote, ForbiddenExtraKeysError
 
 from locus.core import Pattern
 from locus.core.errors import InputError, closest
-from locus.schema import safe_repr, subschemas
-from locus_plugin_eval import checks
+from locus.schema import safe_repr
+from locus_plugin_eval import checks, schemas
 from locus_plugin_eval.cases import Case, Suite
+from locus_plugin_eval.documents import NotPlain, parse_yaml
+from locus_plugin_eval.json_values import Fault, find_no_json
 
 __all__ = ["KINDS", "InvalidCases", "read_cases"]
 
@@ -34,8 +37,8 @@ KINDS: Mapping[str, tuple[type[Any], str]] = {
     "ends": (checks.Ends, "reasons"),
 }
 
-#: Keywords of JSON Schema that the checker does not know: they would restrict nothing, and the check would pass.
-_UNCHECKED = ("format", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef")
+#: Faults of one value that are named: one that is in an alias is as often in a file as that is.
+_MOST_FAULTS = 20
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -61,12 +64,11 @@ def read_cases(path: Path | str) -> Suite:
     """
     path = Path(path)
     try:
-        # A loader of plain data, as `yaml.safe_load` uses it, that refuses a key which is given twice.
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
+        data = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise InvalidCases(path, [f"cannot be read: {e.strerror or e}"]) from e
-    except (yaml.YAMLError, ValueError, RecursionError) as e:
-        raise InvalidCases(path, [f"expected YAML: {' '.join(str(e).split())}"]) from e
+    except (NotPlain, UnicodeError) as e:
+        raise InvalidCases(path, [f"expected YAML: {e}"]) from e
     if data is None:
         raise InvalidCases(path, ["the file is empty; expected `cases:` and a list of them"])
     if isinstance(data, list):
@@ -82,20 +84,6 @@ def read_cases(path: Path | str) -> Suite:
     return evolve(suite, path=path)
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # without stubs it has no type
-    """Plain data; a key that is given twice is an error, since the first of the two would be ignored."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002  PyYAML's signature
-        seen: dict[Any, Any] = {}
-        for key, _ in node.value:
-            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is given twice", key.start_mark
-                )
-            seen[key.value] = key
-        return super().construct_mapping(node, deep=deep)
-
-
 def _find_wrong_cases(data: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the cases together."""
     cases = data.get("cases")
@@ -103,8 +91,9 @@ def _find_wrong_cases(data: Mapping[str, Any]) -> Iterator[str]:
         if not cases:
             yield "cases: the list is empty; expected at least one case"
         ids = [each.get("id") for each in cases if isinstance(each, dict)]
-        for twice in dict.fromkeys(each for each in ids if isinstance(each, str) and ids.count(each) > 1):
-            yield f"case {twice!r}: id: {ids.count(twice)} cases have this id; expected each to have its own"
+        for known, count in Counter(each for each in ids if isinstance(each, str)).items():
+            if count > 1:
+                yield f"case {known!r}: id: {count} cases have this id; expected each to have its own"
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -209,21 +198,27 @@ def _pattern(value: Any, _: Any = None) -> Pattern:
 def _schema(value: Any, _: Any = None) -> dict[str, Any]:
     if not isinstance(value, dict) or not value:
         _refuse("a JSON Schema, such as {type: object}", value)
-    for each in [value, *subschemas(value)]:
-        if not isinstance(each, Mapping):
-            continue
-        for keyword in _UNCHECKED:
-            if keyword in each:
-                raise _Unfit(f"the keyword {keyword!r} is not checked here, so it would always pass; leave it out")
-        if "pattern" in each:
-            _pattern(each["pattern"])
+    _refuse_faults(find_no_json(value))
+    _refuse_faults(schemas.find_faults(value))
     return value
 
 
 def _arguments(value: Any, _: Any = None) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         _refuse("arguments by name, such as {order: 7}", value)
+    _refuse_faults(find_no_json(value))
     return value
+
+
+def _refuse_faults(faults: Iterator[Fault]) -> None:
+    errors: list[Exception] = []
+    for path, said in islice(faults, _MOST_FAULTS):
+        error: Exception = _Unfit(said)
+        for key in reversed(path):
+            error = _Inside(key, error)
+        errors.append(error)
+    if errors:
+        raise ExceptionGroup("faults", errors)
 
 
 def _check(value: Any, _: Any = None) -> Any:

@@ -16,7 +16,7 @@ from locus.core.errors import JournalError, NothingToResume
 from locus.core.journal import Entry, Transition
 from locus.journal import JournalStore
 
-__all__ = ["WINDOW", "Window", "find_boundary", "read_after", "read_head", "read_some", "read_window"]
+__all__ = ["WINDOW", "Window", "find_boundary", "find_head", "read_after", "read_head", "read_some", "read_window"]
 
 #: Entries of a window.
 WINDOW = 120
@@ -37,21 +37,29 @@ async def read_some(store: JournalStore, thread_id: str, after: int, count: int)
     return (await store.read(thread_id, after))[:count]
 
 
-async def read_head(store: JournalStore, thread_id: str) -> int:
-    """The number of the newest entry.
+async def find_head(store: JournalStore, thread_id: str) -> int:
+    """The number of the newest entry; 0 for a thread that does not exist.
 
     Raises:
-        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     if not store.keeps_history:
         raise JournalError(f"{type(store).__name__} keeps the newest state of a thread and no history to show")
     ask: Any = getattr(store, "head", None)
     if ask is not None:
-        head = int(await ask(thread_id))
-    else:
-        found = await store.peek(thread_id)
-        head = 0 if found is None else found.head
+        return int(await ask(thread_id))
+    found = await store.peek(thread_id)
+    return 0 if found is None else found.head
+
+
+async def read_head(store: JournalStore, thread_id: str) -> int:
+    """The number of the newest entry of a thread that there is.
+
+    Raises:
+        NothingToResume: the thread does not exist.
+        JournalError: the store keeps no history.
+    """
+    head = await find_head(store, thread_id)
     if not head:
         raise NothingToResume(f"thread {thread_id!r} does not exist in this store")
     return head
@@ -119,11 +127,20 @@ async def _rest_of_block(store: JournalStore, thread_id: str, after: int) -> lis
 
 
 async def find_boundary(store: JournalStore, thread_id: str, n: int) -> int:
-    """The number of the newest transition up to entry ``n``: where the block that holds the next entry begins."""
+    """The number of the newest transition up to entry ``n``: where the block that holds the next entry begins.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+        n: any number, also one behind the end of the thread.
+    """
     end = n
     while end > 0:
         after = max(0, end - _MORE)
         page = await read_some(store, thread_id, after, end - after)
+        if not page:  # the thread ends before, maybe long before: the number was in an address
+            end = min(after, await find_head(store, thread_id))
+            continue
         found = _last_transition(page)
         if found is not None:
             return found

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from attrs import evolve, frozen
 
-from locus.core.errors import JournalError, LocusError, StoreError
+from locus.core.errors import JournalDamaged, JournalError, LocusError, StoreError
 from locus.core.journal import BLANK, TOTALS, Transition
 from locus.core.messages import Usage
 from locus.journal import JournalHost, JournalStore, ThreadInfo, ThreadQuery, ThreadStatus
@@ -118,8 +118,9 @@ def _is_wanted(info: ThreadInfo, filters: Filters) -> bool:
         return False
     if not filters.children and parent_thread(info.thread_id) is not None:
         return False
-    since = datetime.now(UTC) - timedelta(filters.days)
-    return not filters.days or info.updated_at is None or info.updated_at >= since
+    if not filters.days or info.updated_at is None:
+        return True
+    return info.updated_at >= datetime.now(UTC) - timedelta(filters.days)
 
 
 async def _has_words(store: JournalStore, info: ThreadInfo, filters: Filters) -> bool:
@@ -131,10 +132,10 @@ async def _has_words(store: JournalStore, info: ThreadInfo, filters: Filters) ->
         return not missing
     try:
         host = await JournalHost.peek(store, info.thread_id)
-    except StoreError:
-        raise
-    except LocusError:  # one thread that cannot be read
-        return False
+    except LocusError as e:
+        if isinstance(e, StoreError) and not isinstance(e, JournalDamaged):
+            raise  # the store cannot be used, so that no thread is found
+        return False  # one thread that cannot be read, or is damaged
     said = "" if host is None else "\n".join(each.text for each in host.state.messages).casefold()
     return all(word in said for word in missing)
 

@@ -24,7 +24,7 @@ from locus.core.journal import Entry, Transition
 from locus.journal import JournalStore
 from locus_plugin_viewer.blocks import read_blocks
 from locus_plugin_viewer.items import Block
-from locus_plugin_viewer.journal import find_boundary, read_after
+from locus_plugin_viewer.journal import find_boundary, find_head, read_after
 
 __all__ = ["Channels", "Render"]
 
@@ -116,6 +116,9 @@ class Channels:
                 yield "event: gone\ndata: {}\n\n"
 
     async def _follow(self, thread_id: str, seen: int) -> AsyncGenerator[str, None]:
+        # A client that has seen more than there is (the thread was deleted, and another one has its name) is shown what
+        # comes next. The channel knows no better: it has the head as it was when it last looked.
+        seen = min(seen, await find_head(self._store, thread_id))
         channel = self._open.get(thread_id)
         if channel is None:
             channel = _Channel(

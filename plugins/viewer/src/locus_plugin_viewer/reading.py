@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from locus.core import has_all_of
-from locus.core.errors import JournalError
+from locus.core.errors import InputError, JournalError
 from locus.core.journal import Answered, Transition, entry_to_json
 from locus.journal import JournalHost, QueueStore
 from locus.journal.listing import parent_thread
@@ -29,6 +29,17 @@ from locus_plugin_viewer.text import clean, hide_secrets, pretty
 from locus_plugin_viewer.viewer import Viewer
 
 __all__ = ["Reading"]
+
+#: Days that a list may be limited to: a hundred years, and nowhere near what a calendar has.
+_MOST_DAYS = 36_500
+
+
+def _get_days(request: Request) -> int:
+    """Of how many days the threads are that are listed; 0 = of all."""
+    days = get_number(request, "days") or 0
+    if days > _MOST_DAYS:
+        raise InputError(f"days may be {_MOST_DAYS:,} at most, got {days}")
+    return days
 
 
 class Reading:
@@ -52,7 +63,7 @@ class Reading:
             said=bool(asked.get("said")),
             status=status if status in STATUSES else "",
             agent=asked.get("agent", ""),
-            days=get_number(request, "days") or 0,
+            days=_get_days(request),
             children=bool(asked.get("children")),
             after=asked.get("after", ""),
         )
@@ -106,6 +117,9 @@ class Reading:
         """The state before and after a transition, and the agent's condition over it."""
         thread_id, n = get_id(request), get_number(request, "n") or 1
         store, states = self._viewer.store, self._viewer.states
+        head = await read_head(store, thread_id)
+        if n > head:  # said before anything is read for it
+            raise JournalError(f"thread {thread_id!r} has {head} entries, and entry {n} was asked for")
         before = await states.at(thread_id, await find_boundary(store, thread_id, n - 1)) if n > 1 else None
         after = await states.at(thread_id, n)
         agent = self._viewer.agent

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -105,7 +104,7 @@ class Gate:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if scope["path"] == "/" and scope["method"] == "GET" and given is not None:
             return self._exchange(given[0], cookie)
-        if not secrets.compare_digest(_cookie(headers, cookie).encode(), self._session.encode()):
+        if not any(secrets.compare_digest(each.encode(), self._session.encode()) for each in _cookies(headers, cookie)):
             return PlainTextResponse(_NO_SESSION, 401)
         if scope["method"] in _SAFE:
             return None
@@ -136,9 +135,12 @@ def _split(host: str) -> tuple[str, str]:
         return "", ""
 
 
-def _cookie(headers: Headers, name: str) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+def _cookies(headers: Headers, name: str) -> list[str]:
+    """The values of the cookies of a name.
+
+    A browser also sends those of other programs of this host: what they say must not hide ours, be it in no form that
+    a parser knows or with our name. So the header is split and nothing is unquoted, for a session has letters, digits,
+    ``-`` and ``_`` alone. Which of two cookies of one name comes first, a server cannot know: any may be the right one.
+    """
+    pairs = (each.partition("=") for line in headers.getlist("cookie") for each in line.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,7 @@ def evaluate_command(
         raise InputError("--record is for the answers of one agent; leave out --against, and record each by itself")
     if agent is None and suite.agent is None:
         raise InputError(f"no agent; give --agent FILE:NAME, or `agent:` in {cases}")
+    _check_places({"--junit": junit, "--html": html, "--save": save})
     tape = None if record is None and replay is None else Tape(record or replay or "", replays=replay is not None)
     wanted = _Wanted(
         suite=suite,
@@ -217,6 +219,25 @@ def _read_report(path: Path) -> Report:
         raise InputError(f"{path} cannot be read: {e.strerror}") from e
     except ValueError as e:
         raise InputError(f"{path}: {e}") from e
+
+
+def _check_places(places: Mapping[str, Path | None]) -> None:
+    """Refuse a report that could not be written: said at the end, it would cost the whole evaluation.
+
+    Args:
+        places: the option of each report, and its file.
+
+    Raises:
+        InputError: the folder of one is missing, or may not be written to.
+    """
+    for option, path in places.items():
+        if path is None:
+            continue
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"{option}: {path} cannot be written: the folder {folder} does not exist")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(f"{option}: {path} cannot be written: no permission to write in the folder {folder}")
 
 
 def _write(path: Path | None, make: Callable[[], str]) -> None:
