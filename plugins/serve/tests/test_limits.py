@@ -72,7 +72,10 @@ def test_requests_beyond_what_may_be_open_are_refused(start_server: StartServer)
         with client.stream("GET", "/api/threads/a/events") as one, other.stream("GET", "/api/threads/a/events") as two:
             assert (one.status_code, two.status_code) == (200, 200)
             with server.client() as third:
-                assert _problem(third.get("/healthz")) == (503, "overloaded", True)
+                assert _problem(third.get("/api/threads")) == (503, "overloaded", True)
+                # Who watches over the server would take it for dead, and end its runs.
+                assert third.get("/healthz").text == "ok\n"
+                assert "locus_serve_requests_in_progress 3.0" in third.get("/metrics").text
     with server.client() as client:
         until(lambda: client.post_json("/api/threads/a/cancel").status_code == 202, "requests that have ended")
 

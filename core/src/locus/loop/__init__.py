@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from locus.loop.input import thread_name as thread_name
     from locus.loop.runtime import AgentRuntime as AgentRuntime
     from locus.loop.runtime import NodeFunction as NodeFunction
+    from locus.loop.thread import ended_before as ended_before
+    from locus.loop.thread import matched_answers as matched_answers
     from locus.loop.thread import restore_children as restore_children
     from locus.loop.transition import advance_node as advance_node
     from locus.models.call import request_fingerprint as request_fingerprint
@@ -25,7 +27,7 @@ _MODULES = {
     "locus.loop.context": ("SegmentContext",),
     "locus.loop.input": ("thread_name",),
     "locus.loop.runtime": ("AgentRuntime", "NodeFunction"),
-    "locus.loop.thread": ("restore_children",),
+    "locus.loop.thread": ("ended_before", "matched_answers", "restore_children"),
     "locus.loop.transition": ("advance_node",),
     "locus.models.call": ("request_fingerprint",),
     "locus.tools.session_tools": ("restore",),

@@ -97,10 +97,7 @@ def ended_before(host: JournalHost, *, answered: bool) -> SegmentResult | None:
 
 def closed_state(host: JournalHost) -> AgentState:
     """The thread's state with an unfinished run closed: a new turn begins, its open calls are answered."""
-    state = host.state
-    if host.open_node is None:
-        return state
-    return with_recorded_results(host, state, WENT_ON)
+    return host.state if host.open_node is None else with_recorded_results(host, host.state, WENT_ON)
 
 
 def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from importlib.metadata import version
@@ -14,13 +15,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from locus.core.errors import LocusError
+from locus import AgentResult
+from locus.core.errors import LocusError, NothingToResume
 from locus.core.events import Ending
 from locus.core.journal import Asked
 from locus.core.state import AgentState
 from locus.journal import JournalHost
 from locus_plugin_serve.answer_text import TextWithdrawn, read_pieces, whole_text
 from locus_plugin_serve.answering import await_result, stream_turn, take_on_disconnect, user_of
+from locus_plugin_serve.answers import Answers
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.native import name_new_thread
@@ -35,7 +38,11 @@ _TASK = re.compile(r"task_(?P<thread>.+)_(?P<run>[0-9a-f]{32})", re.ASCII)
 
 #: Errors of JSON-RPC by the status that they would have in HTTP; those that ask a client to wait stay errors of HTTP.
 _CODES: Final = {400: -32602, 404: -32001, 409: -32004, 500: -32603}
+_NO_JSON: Final = -32700
+_INVALID_REQUEST: Final = -32600
 _UNKNOWN_METHOD: Final = -32601
+
+_METHODS: Final = ("SendMessage", "SendStreamingMessage", "GetTask", "CancelTask")
 
 
 @frozen
@@ -72,14 +79,22 @@ class _Task:
             form["message"] = message
         return form
 
-    def describe(self, ending: Ending, questions: tuple[Asked, ...], state: AgentState) -> dict[str, Any]:
+    def describe(self, result: AgentResult[Any]) -> dict[str, Any]:
         """The task of a run whose segment has ended."""
+        return self.describe_end(result.ending, result.interrupts, result.state, is_open=result.is_open)
+
+    def describe_end(
+        self, ending: Ending, questions: tuple[Asked, ...], state: AgentState, *, is_open: bool
+    ) -> dict[str, Any]:
+        """The same, from what a journal has."""
         if questions:
             status = self.status("INPUT_REQUIRED", "\n".join(each.question for each in questions))
         elif ending.is_cancelled:
             status = self.status("CANCELED", ending.reason)
         elif ending.is_failure:
             status = self.status("FAILED", ending.reason)
+        elif is_open:  # the server leaves, or the run sleeps: another segment of it follows
+            status = self.status("WORKING")
         else:
             status = self.status("COMPLETED")
         return self.to_json(status, whole_text(state))
@@ -97,7 +112,7 @@ class A2aApi:
     """
 
     def __init__(self, turns: Turns) -> None:
-        self._turns = turns
+        self._turns, self._answers = turns, Answers(turns)
 
     @property
     def routes(self) -> list[Route]:
@@ -131,23 +146,32 @@ class A2aApi:
 
     async def call(self, request: Request) -> ASGIApp:
         """Answer a call of JSON-RPC."""
-        body = await Body.read(request)
-        number, method = body.take_any("id"), body.take("method", str, "")
-        params = Body(body.take("params", dict, {}))
         try:
-            if method in ("SendMessage", "SendStreamingMessage"):
-                return await self._send(request, params, number, streams=method == "SendStreamingMessage")
-            task = _Task.parse(user_of(request), params.take_any("id"))
-            if method == "GetTask":
-                return _result(number, await self._find(task))
-            if method == "CancelTask":
-                return _result(number, await self._cancel(task))
+            body = await Body.read(request)
+        except Problem as e:
+            if e.status != 400:
+                raise
+            return _error(None, _INVALID_REQUEST if _is_json(await request.body()) else _NO_JSON, e.text)
+        number = body.take_any("id")
+        try:
+            method = body.take("method", str, "")
+        except Problem as e:
+            return _error(number, _INVALID_REQUEST, e.text)
+        if method not in _METHODS:
+            return _error(number, _UNKNOWN_METHOD, f"method {method!r:.80} is not supported")
+        try:
+            return await self._call(request, number, method, Body(body.take("params", dict, {})))
         except (Problem, LocusError) as e:
             problem = as_problem(e)
             if problem.status not in _CODES:
                 raise problem from e
             return _error(number, _CODES[problem.status], problem.text)
-        return _error(number, _UNKNOWN_METHOD, f"method {method!r:.80} is not supported")
+
+    async def _call(self, request: Request, number: Any, method: str, params: Body) -> ASGIApp:
+        if method in ("SendMessage", "SendStreamingMessage"):
+            return await self._send(request, params, number, streams=method == "SendStreamingMessage")
+        task = _Task.parse(user_of(request), params.take_any("id"))
+        return _result(number, await (self._find(task) if method == "GetTask" else self._cancel(task)))
 
     async def _send(self, request: Request, params: Body, number: Any, *, streams: bool) -> ASGIApp:
         message = Body(params.take("message", dict, {}))
@@ -156,8 +180,9 @@ class A2aApi:
         message_id, task_id = message.take("messageId", str, ""), message.take("taskId", str, "")
         begin: Callable[[], Awaitable[Turn]]
         if task_id:
-            thread = _Task.parse(user, task_id).thread
-            begin = lambda: self._turns.resume(thread, text)  # noqa: E731
+            task = _Task.parse(user, task_id)
+            thread = task.thread
+            begin = lambda: self._answer(task, text, message_id)  # noqa: E731
         else:
             thread = ThreadName.of(user, message.take("contextId", str, "") or name_new_thread("a2a", message_id))
             begin = lambda: self._turns.begin(thread, text, request_id=message_id)  # noqa: E731
@@ -172,8 +197,26 @@ class A2aApi:
         task = _Task(thread, turn.run_id)
         if options.take("returnImmediately", bool, False):  # noqa: FBT003  a keyword of the protocol
             return _result(number, {"task": task.to_json(task.status("WORKING"))})
-        result = await await_result(request, turn, cancels=cancels)
-        return _result(number, {"task": task.describe(result.ending, result.interrupts, result.state)})
+        try:
+            form = task.describe(await await_result(request, turn, cancels=cancels))
+        except NothingToResume:
+            if not _is_left_open(turn):
+                raise
+            form = task.to_json(task.status("WORKING"))
+        return _result(number, {"task": form})
+
+    async def _answer(self, task: _Task, text: str, message_id: str) -> Turn:
+        """Go on with a task that waits for a message.
+
+        Raises:
+            Problem: it does not exist, or it is over.
+            LocusError: it cannot go on, or the text does not answer its question.
+        """
+        try:
+            return await self._answers.give(task.thread, text, request_id=message_id, run_id=task.run_id)
+        except NothingToResume:
+            over = f"task {task.id!r} is in a terminal state; a message without a task id begins another one"
+            raise Problem(409, over, code="task_is_over") from None
 
     async def _find(self, task: _Task) -> dict[str, Any]:
         host = await JournalHost.peek(self._turns.store, task.thread.thread_id)
@@ -184,15 +227,14 @@ class A2aApi:
             return task.to_json(task.status("WORKING"))
         last = host.last
         ending = Ending("") if last is None else Ending(last.why, last.satisfied)
-        return task.describe(ending, questions, host.state)
+        return task.describe_end(ending, questions, host.state, is_open=False)
 
     async def _cancel(self, task: _Task) -> dict[str, Any]:
         turn = self._turns.find(task.thread)
         if turn is None or turn.run_id != task.run_id:
             raise Problem(409, f"no run of task {task.id!r} is under way", code="not_running")
         turn.cancel("")
-        result = await turn.wait()
-        return task.describe(result.ending, result.interrupts, result.state)
+        return task.describe(await turn.wait())
 
 
 def _read_text(parts: list[Any]) -> str:
@@ -200,6 +242,19 @@ def _read_text(parts: list[Any]) -> str:
     if not texts or not all(isinstance(text, str) for text in texts):
         raise Problem.of_input("message.parts must be parts with text", param="message.parts")
     return "\n".join(map(str, texts))
+
+
+def _is_left_open(turn: Turn) -> bool:
+    """Whether the server has left before the run came to a safe point: the next one goes on with it."""
+    return turn.finished.is_set() and turn.result is None and turn.error is None
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _result(number: Any, result: dict[str, Any]) -> JSONResponse:
@@ -223,8 +278,10 @@ async def _write_updates(number: Any, turn: Turn, feed: Feed) -> AsyncGenerator[
             artifact = _artifact("".join(pieces))
             yield update("artifactUpdate", {**task.ids, "artifact": artifact, "append": appends, "lastChunk": False})
             appends = True
-        result = await turn.wait()
-        status = task.describe(result.ending, result.interrupts, result.state)["status"]
+        status = task.describe(await turn.wait())["status"]
     except (LocusError, Problem, TextWithdrawn) as e:
-        status = task.status("FAILED", str(e) if isinstance(e, TextWithdrawn) else as_problem(e).text)
+        if _is_left_open(turn):
+            status = task.status("WORKING")
+        else:
+            status = task.status("FAILED", str(e) if isinstance(e, TextWithdrawn) else as_problem(e).text)
     yield update("statusUpdate", {**task.ids, "status": status})

@@ -54,10 +54,13 @@ class AgUiApi:
         run_id = ThreadName.of(user_of(request), body.take_any("runId")).name  # the same letters are good for both
         refuse_fields(body, ("tools", "context", "state"), "the agent has its own")
         cancels = take_on_disconnect(body, self._turns.settings.on_disconnect)
+        # Who answers has read what came before the question, as a run of its own.
+        is_answer = bool(body.take("resume", list, []))
         begin = self._prepare(body, thread, run_id)
 
         def write(turn: Turn, feed: Feed) -> AsyncGenerator[bytes, None]:
-            return _write_events(run_id, turn, feed, self._turns.settings.ping)
+            writer = _Writer(run_id, turn.thread, TextPieces(turn, feed, between=""))
+            return _write_events(writer, turn, feed, self._turns.settings.ping, catches_up=not is_answer)
 
         return await stream_turn(self._turns, thread, begin, write, cancels=cancels)
 
@@ -81,13 +84,16 @@ class AgUiApi:
 class _Writer:
     """Makes the events of one run."""
 
-    def __init__(self, run_id: str, thread: ThreadName) -> None:
+    def __init__(self, run_id: str, thread: ThreadName, pieces: TextPieces) -> None:
         self._run = {"threadId": thread.name, "runId": run_id}
         self._run_id, self._messages, self._is_open = run_id, 0, False
-        self._pieces = TextPieces(between="")
+        self._pieces = pieces
 
-    def begin(self) -> bytes:
-        return _event("RUN_STARTED", **self._run)
+    def begin(self, *, catches_up: bool) -> Iterable[bytes]:
+        yield _event("RUN_STARTED", **self._run)
+        if catches_up:
+            yield from self._say(self._pieces.missed)
+            yield from self._close()
 
     def hear(self, event: Event) -> Iterable[bytes]:
         yield from self._say(self._pieces.hear(event))
@@ -157,9 +163,10 @@ def _event(kind: str, **fields: Any) -> bytes:
     return write_event({"type": kind, **fields})
 
 
-async def _write_events(run_id: str, turn: Turn, feed: Feed, ping: float) -> AsyncGenerator[bytes, None]:
-    writer = _Writer(run_id, turn.thread)
-    yield writer.begin()
+async def _write_events(
+    writer: _Writer, turn: Turn, feed: Feed, ping: float, *, catches_up: bool
+) -> AsyncGenerator[bytes, None]:
+    yield b"".join(writer.begin(catches_up=catches_up))
     try:
         while True:
             was_over = turn.finished.is_set() or feed.is_closed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from locus.core.events import Event, ModelChunkEvent, ModelRestartEvent, ThinkEvent
+from locus.core.events import CheckpointEvent, Event, ModelChunkEvent, ModelRestartEvent, ThinkEvent
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus_plugin_serve.feed import Feed
@@ -46,15 +46,26 @@ class TextPieces:
     """Makes pieces of events; joined, they are the whole text.
 
     Args:
+        turn: whose events they are.
+        feed: of them.
         between: what is put between two answers of the model.
     """
 
-    def __init__(self, *, between: str = _BETWEEN) -> None:
+    def __init__(self, turn: Turn, feed: Feed, *, between: str = _BETWEEN) -> None:
         self._between = between
-        self._answers = 0
+        missed = feed.missed
+        is_same = missed is not None and missed.run_id == turn.run_id
+        #: What the agent had said in the turn before the feed began.
+        self.missed = whole_text(missed.state, between=between) if missed is not None and is_same else ""
+        #: What was made so far, what was missed included.
+        self.sent = self.missed
+        self._has_answers = bool(self.missed)
         self._answer = ""
-        #: What was made so far.
-        self.sent = ""
+        #: The number of the last entry that was missed, while it is not known whether an event comes behind it.
+        self._head = missed.claim.head if missed is not None and feed.is_late else None
+        #: Answers that came until then, and whether the beginning of the one under way is lost.
+        self._waiting: list[str] = []
+        self._is_cut = False
 
     def hear(self, event: Event) -> str:
         """The piece that an event has, or ``""``.
@@ -62,19 +73,20 @@ class TextPieces:
         Raises:
             TextWithdrawn: an earlier piece is not a part of the text.
         """
-        if event.parent_run_id is not None or event.replayed:
+        if event.parent_run_id is not None:
             return ""
         if isinstance(event, ModelChunkEvent):
-            return self._extend(event.text) if event.kind == "text" and event.purpose == "think" else ""
+            is_said = event.kind == "text" and event.purpose == "think" and not event.replayed
+            return self._hear_chunk(event.text) if is_said else ""
         if isinstance(event, ModelRestartEvent) and event.purpose == "think" and self._answer:
             raise TextWithdrawn("the model was asked again, so the answer begins anew")
         if isinstance(event, ThinkEvent):
-            if not event.text.startswith(self._answer):
-                raise TextWithdrawn("the answer was replaced after it had been sent in pieces")
-            piece = self._extend(event.text[len(self._answer) :])
-            self._answers += bool(event.text)
-            self._answer = ""
-            return piece
+            self._is_cut = False
+            if self._head is None:
+                return self._end_answer(event.text)
+            self._waiting.append(event.text)
+        elif isinstance(event, CheckpointEvent) and self._head is not None:
+            return self._pass(event.head)
         return ""
 
     def end(self, text: str) -> str:
@@ -87,10 +99,31 @@ class TextPieces:
             raise TextWithdrawn("the answer was replaced after it had been sent in pieces")
         return text[len(self.sent) :]
 
+    def _hear_chunk(self, text: str) -> str:
+        self._is_cut = self._is_cut or self._head is not None
+        return "" if self._is_cut else self._extend(text)
+
+    def _pass(self, head: int) -> str:
+        """Tell what was said behind the entries that were missed, once the events are there."""
+        assert self._head is not None
+        said, self._waiting = self._waiting, []
+        if head <= self._head:
+            return ""
+        self._head = None
+        return "".join(map(self._end_answer, said))
+
+    def _end_answer(self, text: str) -> str:
+        if not text.startswith(self._answer):
+            raise TextWithdrawn("the answer was replaced after it had been sent in pieces")
+        piece = self._extend(text[len(self._answer) :])
+        self._has_answers = self._has_answers or bool(text)
+        self._answer = ""
+        return piece
+
     def _extend(self, text: str) -> str:
         if not text:
             return ""
-        piece = f"{self._between}{text}" if self._answers and not self._answer else text
+        piece = f"{self._between}{text}" if self._has_answers and not self._answer else text
         self._answer += text
         self.sent += piece
         return piece
@@ -99,12 +132,16 @@ class TextPieces:
 async def read_pieces(turn: Turn, feed: Feed) -> AsyncIterator[list[str]]:
     """The pieces of a turn's text, those together that have come together, until it has ended.
 
+    What the agent had said before the feed began comes first.
+
     Raises:
         TextWithdrawn: an earlier piece is not a part of the text.
         Problem: the client reads too slowly.
         LocusError: what the run raised.
     """
-    pieces = TextPieces()
+    pieces = TextPieces(turn, feed)
+    if pieces.missed:
+        yield [pieces.missed]
     while True:
         was_over = turn.finished.is_set() or feed.is_closed
         heard = [pieces.hear(event) for event in feed.take()]

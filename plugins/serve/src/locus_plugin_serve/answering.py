@@ -15,6 +15,7 @@ import anyio
 from starlette.requests import Request
 
 from locus import AgentResult
+from locus.journal import JournalHost
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.problems import Problem
@@ -116,6 +117,7 @@ async def stream_turn(
     write: Callable[[Turn, Feed], AsyncGenerator[bytes, None]],
     *,
     cancels: bool,
+    tells_text: bool = True,
 ) -> EventStream:
     """Begin a turn, and answer with its events.
 
@@ -125,12 +127,17 @@ async def stream_turn(
         begin: begins it.
         write: its events, in the words of a protocol.
         cancels: cancel it if the client leaves.
+        tells_text: the feed is to know what it has missed of the turn's text.
 
     Raises:
         Problem, LocusError: it cannot begin.
     """
     with ExitStack() as stack:
         feed = stack.enter_context(turns.listen(thread))
+        if tells_text:
+            runs = turns.find(thread) is not None
+            feed.missed = await JournalHost.peek(turns.store, thread.thread_id)
+            feed.is_late = runs or turns.find(thread) is not None
         turn = await begin()
         kept = stack.pop_all()
     turn.readers += 1

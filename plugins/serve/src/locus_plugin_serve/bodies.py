@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar, cast
 
 from starlette.requests import Request
 
+from locus.core.errors import closest
 from locus_plugin_serve.problems import Problem
 
 __all__ = ["Body"]
@@ -27,6 +28,8 @@ class Body:
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
         self._taken: set[str] = set()
+        #: Fields that are known, and that errors do not recommend.
+        self._unheeded: set[str] = set()
 
     @classmethod
     async def read(cls, request: Request) -> Self:
@@ -43,8 +46,9 @@ class Body:
         if not data.strip():
             return cls({})
         try:
-            fields = json.loads(data)
-            if b"\\u" in data:
+            text = data.decode(json.detect_encoding(data))  # strictly, which `json.loads` does not do
+            fields = json.loads(text)
+            if "\\u" in text:
                 json.dumps(fields, ensure_ascii=False).encode()  # fails at a lone surrogate, which nothing could store
         except (ValueError, RecursionError) as e:
             raise Problem.of_input(f"the body is not JSON: {e!s:.200}") from None
@@ -60,6 +64,11 @@ class Body:
     def take_any(self, name: str) -> Any:
         """A field of any kind, or None."""
         self._taken.add(name)
+        return self._fields.get(name)
+
+    def take_unheeded(self, name: str) -> Any:
+        """A field that has no effect, or None; `refuse_rest` knows it and does not list it."""
+        self._unheeded.add(name)
         return self._fields.get(name)
 
     def take(self, name: str, kind: type[T], default: Default) -> T | Default:
@@ -105,7 +114,8 @@ class Body:
         Raises:
             Problem: there are some.
         """
-        rest = sorted(set(self._fields) - self._taken)
+        rest = sorted(set(self._fields) - self._taken - self._unheeded)
         if rest:
-            known = ", ".join(sorted(self._taken))
-            raise Problem.of_input(f"unknown field {rest[0]!r:.80}; the fields are {known}", param=rest[0][:80])
+            near = closest(rest[0][:80], self._taken)
+            known = f"the fields are {', '.join(sorted(self._taken))}" if near is None else f"did you mean {near!r}?"
+            raise Problem.of_input(f"unknown field {rest[0]!r:.80}; {known}", param=rest[0][:80])

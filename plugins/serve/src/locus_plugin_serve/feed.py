@@ -12,6 +12,7 @@ from time import monotonic
 import anyio
 
 from locus.core.events import Event, ModelChunkEvent
+from locus.journal import JournalHost
 
 __all__ = ["Feed"]
 
@@ -32,6 +33,10 @@ class Feed:
         self._wants_events = True
         self._taken_at = 0.0
         self._skips = False
+        #: The thread as it was before, if its reader wants to know; and whether a run was under way by then, so that
+        #: events may come of what is there already, and the first pieces of an answer may be missing.
+        self.missed: JournalHost | None = None
+        self.is_late = False
         #: Whether no more events come.
         self.is_closed = False
         #: Whether the reader is so far behind that events were lost.

@@ -7,7 +7,8 @@ import time
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from locus_plugin_serve.answering import ClientLeft
@@ -21,8 +22,14 @@ __all__ = ["Gate", "is_loopback_name"]
 #: Paths that need no token, since they say nothing about anybody's runs.
 _OPEN = frozenset({"/healthz", "/.well-known/agent-card.json"})
 
+#: Paths that are answered however many requests are open: who watches over the server must not take it for dead.
+_WATCHED = frozenset({"/healthz", "/metrics"})
+
 #: What a cookie is enough for.
 _EVENTS = re.compile(r"/api/threads/[^/]+/events")
+
+#: More digits than any length has; Python refuses to read numbers that are very long.
+_DIGITS = 18
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -55,14 +62,15 @@ class Gate:
                 status = message["status"]
             await send(message)
 
+        scope.setdefault("app", self._app)  # so that the router raises what it would answer in plain text
         self._metrics.open_requests += 1
         try:
             self._check(scope)
             await self._app(scope, self._limit_body(scope, receive), note)
-        except ClientLeft:
+        except (ClientLeft, ClientDisconnect):  # before its answer, or in the middle of its body
             status = status or 499
         except Exception as e:  # noqa: BLE001  this is where errors become answers
-            problem = as_problem(e)
+            problem = _as_refusal(e, scope) if isinstance(e, HTTPException) else as_problem(e)
             if status == 0:
                 await problem.to_response()(scope, receive, note)
         finally:
@@ -78,13 +86,15 @@ class Gate:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             raise Problem(403, f"pages of {origin!r:.80} may not use this server")
-        if self._metrics.open_requests > self._settings.max_requests:
+        if self._metrics.open_requests > self._settings.max_requests and scope["path"] not in _WATCHED:
             raise Problem.of_load(f"{self._settings.max_requests} requests are open, as many as may be")
         if scope["path"] not in _OPEN:
             scope["locus.user"] = self._identify(scope, headers)
         length = headers.get("content-length", "")
-        if length.isascii() and length.isdigit() and int(length) > self._settings.max_body_bytes:
-            raise self._too_long()
+        if length.isascii() and length.isdigit():
+            digits = length.lstrip("0")
+            if len(digits) > _DIGITS or int(digits or "0") > self._settings.max_body_bytes:
+                raise self._too_long()
 
     def _identify(self, scope: Scope, headers: Headers) -> str:
         token = headers.get("authorization")
@@ -109,6 +119,15 @@ class Gate:
 
     def _too_long(self) -> Problem:
         return Problem(413, f"the body may have {self._settings.max_body_bytes:,} bytes", code="body_too_long")
+
+
+def _as_refusal(error: HTTPException, scope: Scope) -> Problem:
+    """What the router refuses: a method that a path does not have."""
+    headers = dict(error.headers or {})
+    text = f"{scope['method']:.20} is not possible at {scope['path']!r:.200}"
+    if "Allow" in headers:
+        text += f"; {headers['Allow']} is"
+    return Problem(error.status_code, text, code="method_not_allowed", headers=headers)
 
 
 def is_loopback_name(host: str) -> bool:

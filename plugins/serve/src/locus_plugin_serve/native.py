@@ -18,6 +18,7 @@ from locus.core.errors import JournalError, NothingToResume, StoreError, ThreadB
 from locus.journal import JournalHost, QueueStore, ThreadQuery
 from locus_plugin_serve.accounts import USER_ENTRY
 from locus_plugin_serve.answering import await_result, read_request_id, stream_turn, take_on_disconnect, user_of
+from locus_plugin_serve.answers import Answers
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.following import Place, follow_thread, is_at_end
@@ -32,6 +33,9 @@ __all__ = ["NativeApi", "name_new_thread"]
 
 #: How many threads a list has, unless fewer are asked for.
 _PAGE = 100
+
+#: How many digits that number may be written with.
+_DIGITS = 18
 
 
 def name_new_thread(prefix: str, request_id: str) -> str:
@@ -55,6 +59,7 @@ class NativeApi:
 
     def __init__(self, turns: Turns, users: Users) -> None:
         self._turns, self._users, self._settings = turns, users, turns.settings
+        self._answers = Answers(turns)
 
     @property
     def routes(self) -> list[Route]:
@@ -93,11 +98,15 @@ class NativeApi:
         answer = body.take_any("answers") if body.has("answers") else body.take_any("answer")
         if answer is None:
             raise Problem.of_input("expected the field answer, or answers with an answer by the id of each question")
-        return await self._answer(request, body, thread, lambda: self._turns.resume(thread, answer))
+        request_id = read_request_id(request, body)
+        return await self._answer(
+            request, body, thread, lambda: self._answers.give(thread, answer, request_id=request_id)
+        )
 
     async def resume(self, request: Request) -> ASGIApp:
         """Go on with a run that an error has left open."""
         body = await Body.read(request)
+        read_request_id(request, body)  # a repeat finds the run under way, or nothing that is open
         thread = self._thread(request)
         return await self._answer(request, body, thread, lambda: self._turns.resume(thread))
 
@@ -108,7 +117,7 @@ class NativeApi:
         cancels = take_on_disconnect(body, self._settings.on_disconnect)
         body.refuse_rest()
         if streams:
-            return await stream_turn(self._turns, thread, begin, self._write, cancels=cancels)
+            return await stream_turn(self._turns, thread, begin, self._write, cancels=cancels, tells_text=False)
         turn = await begin()
         if waits:
             return JSONResponse(result_to_json(thread, await await_result(request, turn, cancels=cancels)))
@@ -172,7 +181,8 @@ class NativeApi:
         user = user_of(request)
         after = request.query_params.get("after")
         limit = request.query_params.get("limit", str(_PAGE))
-        if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit) <= _PAGE:
+        # Python refuses to read numbers that are very long.
+        if not limit.isascii() or not limit.isdigit() or len(limit) > _DIGITS or not 1 <= int(limit) <= _PAGE:
             raise Problem.of_input(f"limit must be a number from 1 to {_PAGE}, got {limit!r:.40}", param="limit")
         query = ThreadQuery(
             metadata={USER_ENTRY: user},

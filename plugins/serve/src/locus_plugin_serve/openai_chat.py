@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from time import time
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 from starlette.requests import Request
@@ -19,7 +19,7 @@ from locus_plugin_serve.answering import await_result, read_request_id, stream_t
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.native import name_new_thread
-from locus_plugin_serve.openai_input import check_model, read_messages, read_settings, refuse_fields
+from locus_plugin_serve.openai_input import check_model, read_messages, read_settings, refuse_unheeded
 from locus_plugin_serve.openai_outcome import check_ended, describe_run, finish_reason
 from locus_plugin_serve.problems import Problem, as_problem
 from locus_plugin_serve.sse import PieceWriter, write_event
@@ -27,6 +27,34 @@ from locus_plugin_serve.turns import Turn, Turns
 from locus_plugin_serve.users import ThreadName
 
 __all__ = ["ChatApi"]
+
+#: Fields of a chat completion that the agent cannot heed, by why.
+_UNHEEDED: Final = {
+    "the agent has its own tools": (
+        "tools",
+        "functions",
+        "tool_choice",
+        "function_call",
+        "parallel_tool_calls",
+        "web_search_options",
+    ),
+    "the agent decides about it": (
+        "stop",
+        "logprobs",
+        "top_logprobs",
+        "logit_bias",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "reasoning_effort",
+        "verbosity",
+        "modalities",
+        "audio",
+        "prediction",
+        "moderation",
+        "service_tier",
+    ),
+}
 
 
 @frozen
@@ -82,27 +110,22 @@ class ChatApi:
         """Take a turn."""
         body = await Body.read(request)
         check_model(body, self._name)
-        refuse_fields(body, ("tools", "functions", "tool_choice", "function_call"), "the agent has its own tools")
-        refuse_fields(body, ("stop", "logprobs", "logit_bias", "audio", "prediction"), "the agent decides about it")
-        if body.take("n", int, 1) != 1:
-            raise Problem.of_input("n must be 1: an agent takes a turn once", param="n")
-        if body.take("response_format", dict, {"type": "text"}).get("type") != "text":
-            raise Problem.of_input(
-                "response_format must be text: the agent has its own output", param="response_format"
-            )
+        _check_form(body)
         messages = read_messages(body.take("messages", list, []), "messages")
         options = read_settings(body, "max_tokens", "max_completion_tokens")
         request_id = read_request_id(request, body)
         # A client that cannot name the turn cannot come again for its answer.
         cancels = take_on_disconnect(body, self._turns.settings.on_disconnect if request_id else "cancel")
+        streams = body.take("stream", bool, False)  # noqa: FBT003  a keyword of another API
+        has_usage = bool(body.take("stream_options", dict, {}).get("include_usage"))
+        refuse_unheeded(body, _UNHEEDED)
         thread = ThreadName.of(user_of(request), name_new_thread("chat", request_id))
         head = _Head(f"chatcmpl-{thread.name.removeprefix('chat-')}", int(time()), self._name)
 
         async def begin() -> Turn:
             return await self._turns.begin(thread, messages, request_id=request_id, **options)
 
-        if body.take("stream", bool, False):  # noqa: FBT003  a keyword of another API
-            has_usage = bool(body.take("stream_options", dict, {}).get("include_usage"))
+        if streams:
 
             def write(turn: Turn, feed: Feed) -> AsyncGenerator[bytes, None]:
                 return _write_chunks(head, turn, feed, has_usage=has_usage)
@@ -114,6 +137,14 @@ class ChatApi:
         choice = {"index": 0, "message": message, "finish_reason": finish_reason(result), "logprobs": None}
         more = {"usage": _usage(result), "locus": describe_run(thread, result)}
         return JSONResponse(head.to_json("chat.completion", [choice], **more))
+
+
+def _check_form(body: Body) -> None:
+    """Insist on one answer, which is text."""
+    if body.take("n", int, 1) != 1:
+        raise Problem.of_input("n must be 1: an agent takes a turn once", param="n")
+    if body.take("response_format", dict, {"type": "text"}).get("type") != "text":
+        raise Problem.of_input("response_format must be text: the agent has its own output", param="response_format")
 
 
 async def _write_chunks(head: _Head, turn: Turn, feed: Feed, *, has_usage: bool) -> AsyncGenerator[bytes, None]:

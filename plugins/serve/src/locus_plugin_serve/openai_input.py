@@ -9,20 +9,47 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock
 from locus.models import ModelSettings
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.problems import Problem
 
-__all__ = ["check_model", "read_messages", "read_settings", "refuse_fields"]
+__all__ = ["check_model", "read_messages", "read_settings", "refuse_fields", "refuse_unheeded"]
 
 _DATA = re.compile(r"data:(image/[a-z0-9.+-]+);base64,(.*)", re.DOTALL | re.IGNORECASE | re.ASCII)
 
 #: Roles of messages: whose text it is.
 _ROLES = {"user": Role.USER, "system": Role.USER, "developer": Role.USER, "assistant": Role.ASSISTANT}
+
+#: Fields that say nothing to an agent, and that clients send whatever they ask: names of their own, hints about caches.
+_HARMLESS: Final = (
+    "metadata",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "store",
+    "stream_options",
+    "user",
+)
+
+#: The values that fields without effect may have: those that the API documents for a request without the field.
+_DEFAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "frequency_penalty": (0,),
+    "function_call": ("auto", "none"),
+    "modalities": (["text"],),
+    "parallel_tool_calls": (True,),
+    "presence_penalty": (0,),
+    "service_tier": ("auto", "default"),
+    "tool_choice": ("auto", "none"),  # the client has no tools
+    "top_logprobs": (0,),
+    "top_p": (1,),
+    "truncation": ("disabled",),
+    "verbosity": ("medium",),
+}
 
 _TEXTS = ("text", "input_text", "output_text")
 _IMAGES = ("image_url", "input_image")
@@ -40,14 +67,37 @@ def check_model(body: Body, name: str) -> None:
 
 
 def refuse_fields(body: Body, fields: Sequence[str], why: str) -> None:
-    """Refuse fields that would have no effect, unless they are empty.
+    """Refuse fields that would have no effect, unless they are empty or ask for what is so without them.
+
+    Args:
+        body: the request.
+        fields: their names.
+        why: they have none.
 
     Raises:
         Problem: one is there.
     """
     for name in fields:
-        if body.take_any(name) not in (None, [], {}, False, ""):
+        value, ordinary = body.take_unheeded(name), _DEFAULTS.get(name, (False,))
+        if value not in (None, *ordinary) and value not in ([], {}, ""):
             raise Problem.of_input(f"{name} is not supported: {why}", param=name, code="unsupported_parameter")
+
+
+def refuse_unheeded(body: Body, fields: Mapping[str, Sequence[str]]) -> None:
+    """Refuse all that would have no effect, when what has one is taken.
+
+    Args:
+        body: the request.
+        fields: the names of known fields by why they have no effect.
+
+    Raises:
+        Problem: there is a field that would have no effect, or an unknown one.
+    """
+    for why, names in fields.items():
+        refuse_fields(body, names, why)
+    for name in _HARMLESS:
+        body.take_unheeded(name)
+    body.refuse_rest()
 
 
 def read_settings(body: Body, *lengths: str) -> dict[str, Any]:
@@ -86,7 +136,8 @@ def read_messages(items: Sequence[Any], param: str) -> list[Message]:
     messages: list[Message] = []
     for number, item in enumerate(items):
         at = f"{param}[{number}]"
-        role = _ROLES.get(item.get("role", "")) if isinstance(item, dict) else None
+        named = item.get("role") if isinstance(item, dict) else None
+        role = _ROLES.get(named) if isinstance(named, str) else None  # not all that JSON has can be a key
         if role is None or item.get("tool_calls") or item.get("type", "message") != "message":
             raise Problem.of_input(
                 f"{at} must be a message of the role system, developer, user or assistant; the agent runs its tools by "

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 from itertools import count
 from time import time
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from attrs import frozen
@@ -23,7 +23,7 @@ from locus_plugin_serve.answering import await_result, read_request_id, stream_t
 from locus_plugin_serve.bodies import Body
 from locus_plugin_serve.feed import Feed
 from locus_plugin_serve.native import name_new_thread
-from locus_plugin_serve.openai_input import check_model, read_messages, read_settings, refuse_fields
+from locus_plugin_serve.openai_input import check_model, read_messages, read_settings, refuse_unheeded
 from locus_plugin_serve.openai_outcome import check_ended, describe_run, finish_reason
 from locus_plugin_serve.problems import Problem, as_problem
 from locus_plugin_serve.sse import write_event
@@ -31,6 +31,21 @@ from locus_plugin_serve.turns import Turn, Turns, unknown_thread
 from locus_plugin_serve.users import ThreadName
 
 __all__ = ["ResponsesApi"]
+
+#: Fields of a response that the agent cannot heed, by why.
+_UNHEEDED: Final = {
+    "the agent has its own": (
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "max_tool_calls",
+        "prompt",
+        "reasoning",
+        "context_management",
+    ),
+    "the agent decides about it": ("top_p", "top_logprobs", "truncation", "moderation", "service_tier", "image"),
+    "use the server's own API under /api for that": ("background", "background_options", "conversation", "include"),
+}
 
 _ID = re.compile(r"resp_(?P<thread>.+)_(?P<run>[0-9a-f]{32})", re.ASCII)
 
@@ -124,8 +139,7 @@ class ResponsesApi:
         """Take a turn."""
         body = await Body.read(request)
         check_model(body, self._name)
-        refuse_fields(body, ("tools", "prompt", "reasoning"), "the agent has its own")
-        refuse_fields(body, ("background", "conversation", "include"), "use the server's own API under /api for that")
+        _check_text(body)
         given = body.take_any("input")
         items = [{"role": "user", "content": given}] if isinstance(given, str) else body.take("input", list, [])
         instructions = body.take("instructions", str, "")
@@ -136,8 +150,9 @@ class ResponsesApi:
         request_id = read_request_id(request, body)
         streams = body.take("stream", bool, False)  # noqa: FBT003  a keyword of another API
         previous = body.take("previous_response_id", str, "")
-        thread = await self._find_thread(user_of(request), previous, request_id)
         cancels = take_on_disconnect(body, self._turns.settings.on_disconnect if request_id else "cancel")
+        refuse_unheeded(body, _UNHEEDED)
+        thread = await self._find_thread(user_of(request), previous, request_id)
 
         async def begin() -> Turn:
             return await self._turns.begin(thread, messages, request_id=request_id, **options)
@@ -175,6 +190,18 @@ class ResponsesApi:
                 param="previous_response_id",
             )
         return thread
+
+
+def _check_text(body: Body) -> None:
+    """Insist on an answer that is plain text, as long as the agent makes it."""
+    text = body.take("text", dict, {})
+    ordinary = {"format": {"type": "text"}, "verbosity": "medium"}
+    for name, value in text.items():
+        if value is not None and value != ordinary.get(name):
+            at = f"text.{name}"[:80]
+            raise Problem.of_input(
+                f"{at} is not supported: the agent has its own output", param=at, code="unsupported_parameter"
+            )
 
 
 async def _write_events(writer: _Writer, turn: Turn, feed: Feed) -> AsyncGenerator[bytes, None]:

@@ -151,11 +151,18 @@ class Turns:
             Problem: the server has no room, or the user has used up what a user may use.
             LocusError: the turn cannot begin.
         """
-        same = self.find(thread)
-        if same is not None and request_id and same.request_id == request_id:
+        same = self._find_same(thread, request_id)
+        if same is None:
+            try:
+                await self._admit(thread)
+            except Problem:
+                # Looked at only now: most requests are admitted, and then the run itself finds that it has ended.
+                if not await self._needs_no_room(thread, request_id):
+                    raise
+            same = self._find_same(thread, request_id)  # one that came at the same time may have begun it meanwhile
+        if same is not None:
             await same.wait_accepted()
             return same
-        await self._admit(thread)
         entries = {USER_ENTRY: thread.user, REQUEST_ENTRY: request_id}
         options["metadata"] = {**options.get("metadata", {}), **entries}
         agent = self.agent if is_watched or thread.thread_id in self._feeds else self._unwatched
@@ -166,6 +173,21 @@ class Turns:
                 prompt, thread_id=thread.thread_id, request_id=request_id or None, deps=self._deps, **options
             ),
         )
+
+    def _find_same(self, thread: ThreadName, request_id: str) -> Turn | None:
+        found = self.find(thread)
+        return found if found is not None and request_id and found.request_id == request_id else None
+
+    async def _needs_no_room(self, thread: ThreadName, request_id: str) -> bool:
+        """Whether a request is a turn that is under way, or one whose end or question is only read again."""
+        if not request_id:
+            return False
+        host = await JournalHost.peek(self.store, thread.thread_id)
+        if self._find_same(thread, request_id) is not None:
+            return True
+        if host is None or host.state.metadata.get(REQUEST_ENTRY) != request_id:
+            return False
+        return host.open_node is None or bool(host.open_questions)
 
     async def resume(self, thread: ThreadName, answer: Any = None, *, is_recovery: bool = False) -> Turn:
         """Go on with the open run of a thread, and return when it does.
