@@ -141,12 +141,44 @@ def test_misspelled_dependency_is_refused_with_the_nearest_name() -> None:
         wf.build()
 
 
+@pytest.mark.parametrize("bad", [["a"], 3, None, {}, b"a"])
+def test_dependency_that_is_not_a_text_is_refused_with_the_name_of_the_step(bad: Any) -> None:
+    wf = Workflow("w")
+    wf.step("a", "h")
+    wf.step("b", "h").depends_on(bad)
+    wf.step("c", "h", depends_on=[bad])
+
+    with pytest.raises(InvalidWorkflow) as caught:
+        wf.build()
+
+    text = f"it depends on {bad!r}; expected the name of a step, as in depends_on('a', 'b')"
+    assert caught.value.problems == (f"step 'b': {text}", f"step 'c': {text}")
+
+
+def test_dependencies_that_cannot_be_iterated_are_refused_with_the_name_of_the_step() -> None:
+    wf = Workflow("w")
+    wf.step("a", "h", depends_on=None)  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidWorkflow, match="step 'a': it depends on None; expected the name of a step"):
+        wf.build()
+
+
+def test_workflow_without_a_name_is_refused_beside_its_other_problems() -> None:
+    with pytest.raises(InvalidWorkflow) as caught:
+        Workflow("").build()
+
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        "name",
+        "it has no steps; add one with agent_loop(step, handler) or step(step, handler)",
+    ]
+
+
 def test_workflow_without_steps_is_refused() -> None:
     with pytest.raises(InvalidWorkflow, match="it has no steps"):
         Workflow("w").build()
 
 
-@pytest.mark.parametrize("name", ["", "a/b", " a", "a\n", 3, "x" * 201])
+@pytest.mark.parametrize("name", ["", "a/b", " a", "a\n", 3, None, ["a"], "x" * 201])
 def test_names_that_cannot_be_a_part_of_a_thread_are_refused(name: Any) -> None:
     wf = Workflow("w")
     wf.step(name, "h")

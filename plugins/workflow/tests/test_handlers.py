@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import locus_plugin_workflow as package
-from locus.core.errors import ConfigError, StepFailed
+from locus.core.errors import ConfigError, InputError, JournalError, StepFailed, UnknownName
 from locus.journal import MemoryStore
 from locus_plugin_workflow import (
     ALIASES,
@@ -536,3 +536,59 @@ def test_worker_refuses_what_it_cannot_use() -> None:
     worker = Worker(store).handle("h", print)
     with pytest.raises(ConfigError, match="this worker has another handler with the name 'h'"):
         worker.handle("h", repr)
+
+
+async def test_run_whose_handler_nobody_has_is_refused_with_the_nearest_name() -> None:
+    store = MemoryStore()
+    wf = Workflow("w")
+    wf.step("a", "reveiw")
+    worker = Worker(store, handlers={"review": lambda ctx: ctx.complete()})
+
+    with anyio.fail_after(30), pytest.raises(UnknownName, match=r"handler 'reveiw'; did you mean 'review'\? step 'a'"):
+        await worker.run_workflow(wf.build(), run_id="r")
+    with pytest.raises(JournalError, match="run 'r' does not exist"):
+        await show(store, "r")
+
+
+async def test_run_on_record_whose_handler_nobody_has_is_refused() -> None:
+    """It goes on with the definition that was recorded, whatever the program has now."""
+    store = MemoryStore()
+    old, new = Workflow("w"), Workflow("w")
+    old.step("a", "review-1")
+    new.step("a", "review-2")
+    await start(store, old.build(), run_id="r")
+    worker = Worker(store, handlers={"review-2": lambda ctx: ctx.complete()})
+
+    with anyio.fail_after(30), pytest.raises(UnknownName, match="handler 'review-1'; did you mean 'review-2'"):
+        await worker.run_workflow(new.build(), run_id="r")
+
+
+async def test_run_on_record_that_has_ended_needs_no_handler() -> None:
+    store = MemoryStore()
+    old, new = Workflow("w"), Workflow("w")
+    old.step("a", "review-1")
+    new.step("a", "review-2")
+    await Worker(store, handlers={"review-1": lambda ctx: ctx.complete("done")}).run_workflow(old.build(), run_id="r")
+    worker = Worker(store, handlers={"review-2": lambda ctx: ctx.complete()})
+
+    assert (await worker.run_workflow(new.build(), run_id="r")).output == "done"
+
+
+async def test_handler_that_another_workflow_brings_is_there() -> None:
+    async def review(ctx: Any) -> Any:
+        return ctx.complete("done")
+
+    one, other = Workflow("one"), Workflow("other")
+    one.step("a", review)
+    other.step("b", "review")
+
+    assert (await Worker(MemoryStore(), one.build()).run_workflow(other.build())).output == "done"
+
+
+@pytest.mark.parametrize("run_id", ["", "a/b", 3])
+async def test_id_of_a_run_that_cannot_be_one_is_refused(run_id: Any) -> None:
+    wf = Workflow("w")
+    wf.step("a", "h")
+
+    with pytest.raises(InputError, match="run_id: expected a text without '/'"):
+        await start(MemoryStore(), wf.build(), run_id=run_id)

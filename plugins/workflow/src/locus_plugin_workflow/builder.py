@@ -19,6 +19,7 @@ from locus_plugin_workflow.definition import (
     StepTypeAgentLoop,
     StepTypeNormal,
     WorkflowDef,
+    check_name,
 )
 from locus_plugin_workflow.errors import InvalidWorkflow
 
@@ -73,10 +74,14 @@ class Workflow:
             InvalidWorkflow: the steps do not make a workflow; every problem is named with its step.
         """
         problems: list[str] = []
+        try:
+            check_name("name", self.name)
+        except ConfigError as e:
+            problems.append(str(e))
         names = [builder.name for builder in self._steps]
         if not names:
             problems.append("it has no steps; add one with agent_loop(step, handler) or step(step, handler)")
-        for name in dict.fromkeys(names):
+        for name in dict.fromkeys(name for name in names if isinstance(name, str)):
             if names.count(name) > 1:
                 problems.append(f"step {name!r}: {names.count(name)} steps have this name; each needs its own")
         for builder in self._steps:
@@ -94,14 +99,15 @@ class Workflow:
     def _add(self, kind: StepType, step: str, handler: Handler, depends_on: Iterable[str] | str) -> StepBuilder:
         made = StepBuilder(self, kind, step, handler)
         self._steps.append(made)
-        return made.depends_on(*((depends_on,) if isinstance(depends_on, str) else depends_on))
+        is_one = isinstance(depends_on, str) or not isinstance(depends_on, Iterable)
+        return made.depends_on(*((depends_on,) if is_one else depends_on))
 
     def _find_local(self, problems: list[str]) -> Mapping[str, Any]:
         """The handlers that were given as objects, by name."""
         found: dict[str, Any] = {}
         for builder in self._steps:
             given = builder.given
-            if isinstance(given, str):
+            if isinstance(given, str) or not isinstance(builder.handler, str):
                 continue
             if found.setdefault(builder.handler, given) is not given:
                 problems.append(
@@ -112,11 +118,10 @@ class Workflow:
 
     def _order(self, problems: list[str]) -> list[StepBuilder]:
         """The steps, each behind what it depends on, else in the order in which they were added."""
-        by_name = {builder.name: builder for builder in self._steps}
+        by_name = {builder.name: builder for builder in self._steps if isinstance(builder.name, str)}
         graph = {
-            name: [needed for needed in builder.dependencies if needed in by_name and needed != name]
+            name: [each for each in builder.dependencies if isinstance(each, str) and each in by_name and each != name]
             for name, builder in by_name.items()
-            if isinstance(name, str)
         }
         try:
             return [by_name[name] for name in TopologicalSorter(graph).static_order()]
@@ -182,7 +187,9 @@ class StepBuilder:
 
     def depends_on(self, *steps: str) -> Self:
         """The steps that must be completed before this one begins; their outputs are its input."""
-        self.dependencies += tuple(step for step in dict.fromkeys(steps) if step not in self.dependencies)
+        for step in steps:  # by no hash: what is not a name is kept, so that `build` can say so
+            if step not in self.dependencies:
+                self.dependencies += (step,)
         return self
 
     def agent_loop(self, step: str, handler: Handler, depends_on: Iterable[str] | str = ()) -> StepBuilder:
@@ -200,10 +207,12 @@ class StepBuilder:
     def _find_problems(self, names: list[str]) -> list[str]:
         found = []
         for needed in self.dependencies:
-            if needed == self.name:
+            if not isinstance(needed, str):
+                found.append(f"it depends on {needed!r:.80}; expected the name of a step, as in depends_on('a', 'b')")
+            elif needed == self.name:
                 found.append("it depends on itself")
             elif needed not in names:
-                near = closest(str(needed), [name for name in names if isinstance(name, str)])
+                near = closest(needed, [name for name in names if isinstance(name, str)])
                 hint = f"; did you mean {near!r}?" if near else ""
                 found.append(f"it depends on {needed!r}, which is not a step of the workflow{hint}")
         if self.type == StepTypeAgentLoop and "max_iterations" not in self._config:

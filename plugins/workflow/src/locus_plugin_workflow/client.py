@@ -86,14 +86,14 @@ async def start(
         The id of the run.
 
     Raises:
-        InputError: another workflow has a run of this id.
+        InputError: another workflow has a run of this id, or the id is empty or has a ``/``.
         NotSerialisable: the input has no JSON form.
         ConfigError: the store keeps no queues.
         StoreError: the store failed.
     """
     check_store(store)
-    name = run_id or str(uuid4())
-    if not isinstance(name, str) or "/" in name:
+    name = str(uuid4()) if run_id is None else run_id
+    if not isinstance(name, str) or not name or "/" in name:
         raise InputError(f"run_id: expected a text without '/', got {name!r}")
     bodies = first_entries(
         datetime.now(UTC),

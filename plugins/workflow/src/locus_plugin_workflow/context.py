@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 import anyio
@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from locus.core import thaw
 from locus.core.journal import STEP, Outcome, Policy, StepId
-from locus_plugin_workflow.definition import Duration, StepDef, seconds_of
+from locus_plugin_workflow.definition import Duration, StepDef, due_after, seconds_of
 from locus_plugin_workflow.errors import ConflictingVerdicts, WorkflowError
 from locus_plugin_workflow.journal import StepJournal
 from locus_plugin_workflow.payload import TaskPayload
@@ -183,7 +183,7 @@ class _Context:
         now = self._journal.host.effects.now
 
         async def wake() -> datetime:
-            return now() + timedelta(seconds=seconds)
+            return due_after(now(), seconds)
 
         step_id = self._step_id(SLEPT, name)
         same = (step_id.parent, name)
@@ -244,7 +244,7 @@ class TaskContext(_Context):
         what else the handler did is.
 
         Args:
-            duration: seconds, or a timedelta.
+            duration: seconds, or a timedelta; more than a century is a century.
             name: what it is called; sleeps in tasks beside one another need names.
 
         Raises:

@@ -1,13 +1,14 @@
 """A workflow as data: its steps, what each depends on, and what bounds them. It is recorded with every run.
 
-Durations are seconds, as numbers, also in the JSON form; a `timedelta` is taken too. 0 is unlimited.
+Durations are seconds, as numbers, also in the JSON form; a `timedelta` is taken too. 0 is unlimited. They may be longer
+than a date can say, also those on record: add one to a date with `bound_after` or `due_after`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import cattrs
@@ -26,6 +27,9 @@ __all__ = [
     "StepTypeAgentLoop",
     "StepTypeNormal",
     "WorkflowDef",
+    "bound_after",
+    "check_name",
+    "due_after",
     "seconds_of",
 ]
 
@@ -42,11 +46,19 @@ Duration: TypeAlias = float | timedelta
 
 _MOST_NAME = 200
 
+#: Seconds. A store may count time in nanoseconds of 64 bits, which are 292 years; a wait must not be longer.
+_A_YEAR, _A_CENTURY = 365 * 86_400.0, 36_500 * 86_400.0
+
 
 def _seconds(value: Any) -> Any:
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    return float(value) if type(value) is int else value
+    if type(value) is not int:
+        return value
+    try:
+        return float(value)
+    except OverflowError:  # it has hundreds of digits
+        return math.copysign(math.inf, value > 0 or -1)
 
 
 def seconds_of(name: str, duration: Any) -> float:
@@ -57,8 +69,37 @@ def seconds_of(name: str, duration: Any) -> float:
     """
     value = _seconds(duration)
     if type(value) is not float or not math.isfinite(value) or value < 0:
-        raise ConfigError(f"{name}: expected seconds, 0 or more, or a timedelta, got {duration!r}")
+        shown = value if type(duration) is int else duration
+        raise ConfigError(f"{name}: expected seconds, 0 or more, or a timedelta, got {shown!r}")
     return value
+
+
+def due_after(moment: datetime, seconds: float) -> datetime:
+    """When a wait is over that begins at a moment; one of more than a century is as good as one of a century."""
+    return moment + timedelta(seconds=min(seconds, _A_CENTURY))
+
+
+def bound_after(moment: datetime, seconds: float) -> datetime | None:
+    """When a time is up that counts from a moment; None where no date can say it: then it is never up."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def check_name(name: str, value: Any) -> None:
+    """Insist on what can be the name of a workflow, a step or a handler.
+
+    Args:
+        name: what the message begins with.
+        value: the name.
+
+    Raises:
+        ConfigError: it is not a text of 1 to 200 characters without ``/``.
+    """
+    is_name = isinstance(value, str) and 0 < len(value) <= _MOST_NAME and value.isprintable() and value == value.strip()
+    if not is_name or "/" in value:
+        raise ConfigError(f"{name}: expected a name of 1 to {_MOST_NAME} characters without '/', got {value!r:.80}")
 
 
 def _is_duration(_: Any, attribute: Attribute[Any], value: Any) -> None:
@@ -71,11 +112,7 @@ def _is_count(_: Any, attribute: Attribute[Any], value: Any) -> None:
 
 
 def _is_name(_: Any, attribute: Attribute[Any], value: Any) -> None:
-    is_name = isinstance(value, str) and 0 < len(value) <= _MOST_NAME and value.isprintable() and value == value.strip()
-    if not is_name or "/" in value:
-        raise ConfigError(
-            f"{attribute.name}: expected a name of 1 to {_MOST_NAME} characters without '/', got {value!r:.80}"
-        )
+    check_name(attribute.name, value)
 
 
 def _duration() -> Any:
@@ -140,9 +177,6 @@ class RetryPolicy:
             wait = math.inf
         wait = min(wait, self.cap or math.inf, _A_YEAR)
         return wait * (1 + self.jitter * luck)
-
-
-_A_YEAR = 365 * 86_400.0
 
 
 @frozen(kw_only=True)

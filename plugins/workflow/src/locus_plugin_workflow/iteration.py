@@ -14,6 +14,7 @@ way back, a step that is further than the offer, and goes on from there. Nothing
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -32,7 +33,7 @@ from locus_plugin_workflow.errors import NoVerdict
 from locus_plugin_workflow.events import Observers, StepEvent, StepEventKind
 from locus_plugin_workflow.handlers import enter_handler, is_async
 from locus_plugin_workflow.journal import StepJournal
-from locus_plugin_workflow.machine import Reason, StepState, deadline, expire, over_time, settle
+from locus_plugin_workflow.machine import Reason, StepState, deadline, expire, give_up, over_time, settle
 from locus_plugin_workflow.payload import TaskPayload
 from locus_plugin_workflow.records import StepRecord
 from locus_plugin_workflow.sleeping import SHORT_SLEEP, Suspended
@@ -40,6 +41,8 @@ from locus_plugin_workflow.staying import STAY, Stay
 from locus_plugin_workflow.verdicts import Continue, Fail, Verdict
 
 __all__ = ["Iteration"]
+
+_LOG = logging.getLogger("locus.workflow")
 
 #: Seconds in which a step is given back by a worker that is cancelled.
 _SHIELD = 5.0
@@ -106,7 +109,7 @@ class Iteration:
                     cut.cancel()
             await self._take_signals(journal, record)
             if not journal.state.is_final:
-                await self._advance(journal, record, stay)
+                await self._advance_or_give_up(journal, record, stay)
             await stay.leave()
             state = journal.state
         except anyio.get_cancelled_exc_class():
@@ -147,6 +150,16 @@ class Iteration:
     @property
     def _now(self) -> datetime:
         return self.effects.now()
+
+    async def _advance_or_give_up(self, journal: StepJournal, record: StepRecord, stay: Stay) -> None:
+        """Run what is due; a step that cannot be computed fails, for it would end each worker that takes it."""
+        try:
+            await self._advance(journal, record, stay)
+        except ArithmeticError as e:  # of the definition on record: what a handler raises does not come here
+            step = record.definition.name
+            _LOG.exception("worker %s cannot compute step %r of run %s", self.worker, step, record.run_id)
+            error = f"step {step!r} cannot be computed: {type(e).__name__}: {e}"
+            await self._move(journal, record, give_up(journal.state, error))
 
     async def _advance(self, journal: StepJournal, record: StepRecord, stay: Stay) -> None:
         """Run the attempt that is due, and the iterations behind it for which the worker stays."""

@@ -13,13 +13,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
 from locus.core import freeze
-from locus_plugin_workflow.definition import AgentLoopConfig, StepDef
+from locus_plugin_workflow.definition import AgentLoopConfig, StepDef, bound_after, due_after
 from locus_plugin_workflow.errors import WorkflowError
 from locus_plugin_workflow.verdicts import Complete, Continue, Fail, Verdict
 
@@ -32,6 +32,7 @@ __all__ = [
     "StepStatus",
     "deadline",
     "expire",
+    "give_up",
     "over_time",
     "settle",
 ]
@@ -148,8 +149,9 @@ def deadline(state: StepState, step: StepDef) -> tuple[datetime | None, Reason]:
     over meanwhile has a time-out of its own, and the same end of the loop.
     """
     found: tuple[datetime | None, Reason] = (None, "")
-    if step.timeout and state.started is not None:
-        found = (state.started + timedelta(seconds=step.timeout), "timeout")
+    over = _attempt_end(state, step)
+    if over is not None:
+        found = (over, "timeout")
     end = loop_end(state, step.config)
     if end is not None and (found[0] is None or end <= found[0]):
         found = (end, "max_duration")
@@ -160,7 +162,20 @@ def loop_end(state: StepState, config: AgentLoopConfig | None) -> datetime | Non
     """When the loop is over whatever it does, or None."""
     if config is None or not config.max_duration or state.first_started is None:
         return None
-    return state.first_started + timedelta(seconds=config.max_duration)
+    return bound_after(state.first_started, config.max_duration)
+
+
+def _attempt_end(state: StepState, step: StepDef) -> datetime | None:
+    """When the time-out of the attempt is over, or None."""
+    return bound_after(state.started, step.timeout) if step.timeout and state.started is not None else None
+
+
+def _next_due(state: StepState, config: AgentLoopConfig | None, now: datetime, wait: float) -> datetime | None:
+    """When a step is to be taken up that waits; None: at once. At the end of its loop it is, too: then it fails."""
+    if not wait:
+        return None
+    due, end = due_after(now, wait), loop_end(state, config)
+    return due if end is None else min(due, end)
 
 
 def expire(state: StepState, step: StepDef, now: datetime, luck: float = 0.0) -> StepState:
@@ -177,9 +192,9 @@ def expire(state: StepState, step: StepDef, now: datetime, luck: float = 0.0) ->
     end = loop_end(state, step.config)
     if end is not None and now >= end:
         return over_time(state, step)
-    over = state.started is not None and now >= state.started + timedelta(seconds=step.timeout)
+    over = _attempt_end(state, step)
     # How long the handler of a worker that died took is not known; a step that was left in good order is out of time.
-    if state.status == "running" and not state.deliveries and step.timeout and over:
+    if state.status == "running" and not state.deliveries and over is not None and now >= over:
         error = f"iteration {state.iteration} took longer than {step.timeout:g} s"
         return _fail_attempt(state, step, now, error, "timeout", luck)
     return state
@@ -231,7 +246,7 @@ def _next_iteration(state: StepState, step: StepDef, config: AgentLoopConfig, no
         attempt=0,
         deliveries=0,
         started=None,
-        not_before=now + timedelta(seconds=config.loop_delay) if config.loop_delay else None,
+        not_before=_next_due(state, config, now, config.loop_delay),
         input=state.output,
         output=None,
         error="",
@@ -246,6 +261,11 @@ def over_time(state: StepState, step: StepDef) -> StepState:
     return _become(state, "failed", error=error, reason="max_duration")
 
 
+def give_up(state: StepState, error: str) -> StepState:
+    """The state of a step that has not ended, and whose next state cannot be computed: it fails."""
+    return _become(state, "failed", error=error, reason="permanent")
+
+
 def _fail_attempt(state: StepState, step: StepDef, now: datetime, error: str, reason: Reason, luck: float) -> StepState:
     """After a failed attempt: another one, or the end."""
     failed = state.attempt + 1
@@ -258,7 +278,7 @@ def _fail_attempt(state: StepState, step: StepDef, now: datetime, error: str, re
         attempt=failed,
         deliveries=0,
         started=None,
-        not_before=now + timedelta(seconds=wait) if wait else None,
+        not_before=_next_due(state, step.config, now, wait),
         error=error,
         reason=reason,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from locus import Agent
 from locus.core.errors import ConfigError, UnknownName
 from locus_plugin_workflow.agents import handler_of
-from locus_plugin_workflow.definition import WorkflowDef
+from locus_plugin_workflow.definition import StepDef, WorkflowDef
 
 if TYPE_CHECKING:
     from locus.core.events import Event
@@ -76,5 +76,16 @@ class HandlerTable:
         if isinstance(handler, Agent) and self._on_event is not None:
             handler = handler.with_listener("workflow", self._on_event)
         return handler_of(handler)
+
+    def check_handlers(self, steps: Iterable[StepDef]) -> None:
+        """Insist on a handler for each of some steps.
+
+        Raises:
+            UnknownName: one of them has no handler here.
+        """
+        for step in steps:
+            if step.handler not in self._handlers:
+                hint = f"step {step.name!r} needs it; add it with handle(name, handler) or handlers="
+                raise UnknownName("handler", step.handler, self._handlers, hint)
 
     Handle = handle

@@ -183,10 +183,18 @@ class Worker(HandlerTable):
         """Start a run, and work until it has ended: for programs of one process, and tests.
 
         Raises:
+            UnknownName: this worker has no handler for one of the steps, so that the run would not end.
+            InputError: another workflow has a run of this id.
+            NotSerialisable: the input has no JSON form.
             StoreError: the store failed.
         """
         self.add(workflow)
+        self.check_handlers(workflow.steps)
         name = await start(self.store, workflow, input, run_id=run_id)
+        run = await show(self.store, name)
+        # A run of this id that is on record has a definition of its own, which it goes on with.
+        open_steps = [s for s in run.workflow.steps if s.name not in run.steps or not run.steps[s.name].is_final]
+        self.check_handlers(() if run.has_ended else open_steps)
         async with self.at_work():
             # Its own thread says whether it has ended; that of a step is as long as the step has iterations.
             while (found := await read_run(self.store, name)) is None or not found.state.is_final:
@@ -248,6 +256,9 @@ class Worker(HandlerTable):
         except* LocusError as errors:
             kind, failure, delay = "error", str(errors.exceptions[0]), offer.lease / 4
             _LOG.warning("worker %s gives %s back: %s", self.name, offer.thread_id, failure)
+        except* Exception as errors:  # a mistake of a store or of the engine, which ends this worker
+            _LOG.error("worker %s ends, in %s: %r", self.name, offer.thread_id, errors.exceptions[0])
+            raise
         finally:
             if kind != "lost":
                 with anyio.move_on_after(_SHIELD, shield=True), contextlib.suppress(LocusError):

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from locus.core import decode_data
-from locus.core.errors import InputError
+from locus.core.errors import InputError, NotSerialisable
 from locus.plugin import Lazy
 from locus_plugin_workflow import client
 from locus_plugin_workflow.client import check_store
@@ -34,6 +34,12 @@ cli: Any = Lazy("locus.cli")
 
 def _claim_output(ctx: click.Context, param: click.Parameter, value: object) -> object:
     return cli.claim_output(ctx, param, value)
+
+
+def _refuse_blank(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value == "":
+        raise click.BadParameter("it is empty; leave the option out, or give it a value", ctx, param)
+    return value
 
 
 _as_json: Callable[[Callable[..., int]], Callable[..., int]] = click.option(
@@ -64,7 +70,13 @@ workflow = click.Group("workflow", help="Start, work on, show, retry and cancel 
 @workflow.command(cls=StoreCommand, short_help="Start a run for workers to take; prints its id.")
 @click.argument("source", metavar="MODULE:NAME")
 @click.option("--input", "given", metavar="JSON|@FILE", default="null", help="The input of the first steps.")
-@click.option("--id", "run_id", metavar="ID", help="The id of the run; started twice under one id, it is one run.")
+@click.option(
+    "--id",
+    "run_id",
+    metavar="ID",
+    callback=_refuse_blank,
+    help="The id of the run; started twice under one id, it is one run.",
+)
 @_as_json
 @click.pass_context
 def start(
@@ -82,7 +94,10 @@ def start(
     definition = load_workflow(source)
     value = _read_input(given)
     with _open_store(ctx, checkpointer, writes=True) as journals:
-        made = journals.run(client.start(journals.store, definition, value, run_id=run_id))
+        try:
+            made = journals.run(client.start(journals.store, definition, value, run_id=run_id))
+        except NotSerialisable as e:  # a workflow that was built has a JSON form, so it is the input
+            raise InputError(f"--input: {e}") from e
         if as_json:
             cli.print_json({"run_id": made, "workflow": definition.name}, indent=None)
             return 0
@@ -93,14 +108,20 @@ def start(
     return 0
 
 
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not in JSON")  # Python reads it nevertheless
+
+
 def _read_input(text: str) -> Any:
     try:
         if text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        return decode_data(json.loads(text))
+        return decode_data(json.loads(text, parse_constant=_refuse_constant))
     except OSError as e:
         raise InputError(f"--input: cannot read the file: {e}") from e
-    except ValueError as e:
+    except NotSerialisable as e:
+        raise InputError(f"--input: {e}") from e
+    except (ValueError, RecursionError) as e:
         raise InputError(f"--input: expected JSON, or @FILE with JSON, got {text!r:.80}: {e}") from e
 
 
