@@ -7,14 +7,34 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from plugins.cli.tests.conftest import Locus, vouch
+
+from locus.core.errors import ConfigError
+from locus.core.journal import Body, Paused
+from locus.journal import MemoryStore
+from locus_plugin_sqlite import SqliteStore
+from locus_plugin_worker import Worker
+
+#: A store that a test looks into beside the commands.
+FILE = ("--checkpointer", "runs.db")
 
 
 @pytest.fixture
 def store(here: Path) -> tuple[str, str]:
     """``--checkpointer`` and a store in memory, which the commands of a test share, and no other test has."""
     return "--checkpointer", f"toy:{here.parent.name}"
+
+
+def bodies(thread_id: str) -> list[Body]:
+    """What `FILE` has of a thread."""
+
+    async def read() -> list[Body]:
+        async with SqliteStore(FILE[1]) as store:
+            return [entry.body for entry in await store.read(thread_id)]
+
+    return anyio.run(read)
 
 
 def rows(text: str) -> list[dict[str, Any]]:
@@ -155,6 +175,11 @@ def test_a_program_that_fails_at_import_is_one_line(locus: Locus, store: tuple[s
         (["submit", "x", "-a", "shop:agent", "--priority", "3"], "3 is not in the range 0<=x<=2"),
         (["worker"], "Missing argument 'MODULE:NAME...'"),
         (["worker", "shop:agent", "--slots", "0"], "0 is not in the range x>=1"),
+        (["worker", "shop:agent", "--until-idle", "--drain", "nan"], "'--drain': 'nan' is not a number of seconds"),
+        (
+            ["worker", "shop:agent", "--until-idle", "--stuck-after", "NaN"],
+            "'--stuck-after': 'NaN' is not a number of seconds",
+        ),
         (["runs", "--state", "lost"], "'lost' is not one of"),
         (["runs", "wach", "t"], "No such command 'wach'"),
         (["runs", "answer", "t"], "Missing argument '[QUESTION=]TEXT...'"),
@@ -293,3 +318,114 @@ def test_a_run_is_bound_to_a_version_that_the_agent_must_have(locus: Locus, stor
     assert "agent.dated@3" in locus("queues", *store).out
     assert locus("worker", "shop:dated", "--until-idle", *store).status == 0
     assert "dated" in locus("runs", "--state", "ended", *store).out
+
+
+def test_the_worker_that_a_submitted_run_needs_looks_into_its_queue(locus: Locus, store: tuple[str, str]) -> None:
+    submitted = locus("submit", "Go.", "-a", "shop:agent", "--thread", "t", "--queue", "the other", *store)
+    assert f"locus worker shop:agent --queue 'the other' {' '.join(store)}" in submitted.err
+    assert f"start `locus worker MODULE:NAME --queue 'the other' {' '.join(store)}`" in locus("queues", *store).err
+
+    # The next turn goes where the thread is queued, whatever it asks for.
+    for more in ([], ["--queue", "a third"]):
+        again = locus("submit", "Go.", "-a", "shop:agent", "--thread", "t", *more, *store)
+        assert f"locus worker shop:agent --queue 'the other' {' '.join(store)}" in again.err
+
+    locus("worker", "shop:agent", "--queue", "the other", "--until-idle", *store)
+    assert rows(locus("runs", "--json", *store).out)[0]["state"] == "ended"
+
+
+@pytest.mark.parametrize("queue", ["tenant:*", "a[b]"])
+def test_a_queue_that_looks_like_a_pattern_is_written_as_the_name_that_it_is(
+    locus: Locus, store: tuple[str, str], queue: str
+) -> None:
+    submitted = locus("submit", "Go.", "-a", "shop:agent", "--queue", queue, *store)
+
+    command = submitted.lines[0].partition("locus worker ")[2]
+    escaped = command.partition("'")[2].partition("'")[0]
+    assert locus("worker", "shop:agent", "--queue", escaped, "--until-idle", *store).status == 0
+    assert rows(locus("runs", "--json", *store).out)[0]["state"] == "ended"
+
+
+def test_a_run_that_is_bound_to_another_version_says_which_worker_it_needs(
+    locus: Locus, store: tuple[str, str], shop: Path
+) -> None:
+    submitted = locus("submit", "Go.", "-a", "shop:dated", "--thread", "t", "--pin", *store)
+    assert f"a worker runs it: locus worker shop:dated {' '.join(store)}" in submitted.err
+    assert "with version 3 of its agent dated" in locus("queues", *store).err
+
+    shop.write_text(shop.read_text().replace('version="3"', 'version="4"'))
+    sys.modules.pop("shop")
+    again = locus("submit", "Go.", "-a", "shop:dated", "--thread", "t", *store)
+
+    assert "a worker whose 'dated' has version '3' runs it" in again.err
+
+
+def test_a_run_that_is_queued_is_not_tried_again(locus: Locus) -> None:
+    locus("submit", "Charge it.", "-a", "shop:agent", "--thread", "t", *FILE)
+    before = bodies("t")
+
+    done = locus("runs", "retry", "t", *FILE)
+
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
+    assert "the run of 't' is queued already; a worker runs it, and `locus runs watch t" in done.err
+    assert bodies("t") == before
+    shown = locus("runs", "show", "t", *FILE).out
+    assert shown.startswith("run t: queued\n")
+    assert "sent and not taken up yet" not in shown
+
+
+def test_a_run_that_waits_for_an_answer_is_not_tried_again(locus: Locus) -> None:
+    locus("submit", "Charge it.", "-a", "shop:asking", "--thread", "t", *FILE)
+    locus("worker", "shop:asking", "--until-idle", *FILE)
+    before = bodies("t")
+
+    done = locus("runs", "retry", "t", *FILE)
+
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
+    assert f"waits for an answer; `locus runs answer t {' '.join(FILE)} ANSWER` gives it" in done.err
+    locus("runs", "answer", "t", "yes", *FILE)
+    assert "was sent its answer already" in locus("runs", "retry", "t", *FILE).err
+    assert bodies("t") == before
+    assert locus("runs", "show", "t", *FILE).out.startswith("run t: waiting\n")
+
+
+def test_a_run_that_is_at_work_is_not_tried_again(locus: Locus) -> None:
+    locus("submit", "Charge it.", "-a", "shop:agent", "--thread", "t", *FILE)
+
+    async def retry_meanwhile() -> Any:
+        async with SqliteStore(FILE[1]) as store:
+            await store.claim("t", "the first worker")
+            return await anyio.to_thread.run_sync(lambda: locus("runs", "retry", "t", *FILE))
+
+    done = anyio.run(retry_meanwhile)
+
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
+    assert "is at work now" in done.err
+    assert "`locus runs watch t" in done.err
+
+
+def test_a_run_that_is_tried_again_is_not_shown_as_cancelled(locus: Locus) -> None:
+    locus("submit", "Charge it.", "-a", "shop:agent", "--thread", "t", *FILE)
+
+    async def set_aside() -> None:
+        async with SqliteStore(FILE[1]) as store:
+            claim = await store.claim("t", "a worker")
+            await store.append(claim, [Paused(run_id="run", segment=1, kind="dead_letter", reason="it died")])
+            await store.release(claim)
+
+    anyio.run(set_aside)
+
+    assert locus("runs", "retry", "t", *FILE).status == 0
+
+    shown = locus("runs", "show", "t", *FILE).out
+    assert "sent and not taken up yet: another try" in shown
+    assert "cancel" not in shown
+    assert json.loads(locus("runs", "show", "t", "--json", *FILE).out)["signals"] == ["another try"]
+    locus("worker", "shop:agent", "--until-idle", *FILE)
+    assert locus("runs", "show", "t", *FILE).out.startswith("run t: ended\n")
+
+
+@pytest.mark.parametrize("limits", [{"drain": float("nan")}, {"stuck_after": float("nan")}, {"stuck_after": 0.0}])
+def test_a_worker_of_a_program_refuses_limits_that_are_not_a_number_of_seconds(limits: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(limits))} must be"):
+        Worker({"q": lambda job: None}, MemoryStore(), **limits)  # type: ignore[arg-type]

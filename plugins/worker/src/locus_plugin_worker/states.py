@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from locus.core.journal import Paused, Submitted
+from locus.core.journal import Cancelled, Paused, Submitted
 from locus.journal.listing import parent_thread
 from locus_plugin_worker.presence import PREFIX
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from locus.journal import JournalStore, ThreadInfo, ThreadQuery, ThreadStatus
 
-__all__ = ["STATES", "describe_state", "read_due", "read_runs", "read_submitted", "state_of"]
+__all__ = ["RETRY", "STATES", "describe_state", "read_due", "read_info", "read_runs", "read_submitted", "state_of"]
+
+#: The body of a signal that only has a thread offered again: it is for no run, so it cancels none.
+RETRY: Final = Cancelled(run_id="-", reason="retry")
 
 #: State -> the statuses of threads that it covers.
 STATES: Final[dict[str, tuple[ThreadStatus, ...]]] = {
@@ -71,6 +74,11 @@ async def read_runs(store: JournalStore, query: ThreadQuery, limit: int) -> list
         if len(rows) == limit:
             break
     return rows
+
+
+async def read_info(store: JournalStore, thread_id: str) -> ThreadInfo:
+    """What a listing says about a thread that is there."""
+    return next(each for each in await store.threads() if each.thread_id == thread_id)
 
 
 async def read_due(store: JournalStore, info: ThreadInfo) -> datetime | None:

@@ -75,7 +75,7 @@ class Worker:
 
     Raises:
         ConfigError: an agent has no name, two have the same one, or there is nothing to run; the store is missing, or
-            keeps no queues.
+            keeps no queues; a number is out of range.
     """
 
     def __init__(
@@ -95,8 +95,11 @@ class Worker:
     ) -> None:
         if slots < 1:
             raise ConfigError(f"slots must be an integer of at least 1, got {slots!r}")
-        if drain < 0:
+        # Written so that "not a number" is refused, too: it is neither below nor above anything.
+        if not drain >= 0:
             raise ConfigError(f"drain must be 0 or more seconds, got {drain!r}")
+        if stuck_after is not None and not stuck_after > 0:
+            raise ConfigError(f"stuck_after must be more than 0 seconds, got {stuck_after!r}")
         self.name = name or f"{socket.gethostname()}.{os.getpid()}.{uuid4().hex[:4]}"
         self.slots, self._drain = slots, drain
         given = agents_or_handlers if isinstance(agents_or_handlers, Mapping) else {}

@@ -6,6 +6,7 @@ used of it is looked up then, as names of ``locus.cli``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -18,7 +19,18 @@ from locus.journal import JournalStore
 from locus.plugin import Lazy
 from locus_plugin_worker.stores import keeps_queues
 
-__all__ = ["QueueCommand", "age", "as_json_option", "cli", "clock", "not_blank", "open_queues", "shorten"]
+__all__ = [
+    "QueueCommand",
+    "Seconds",
+    "age",
+    "as_json_option",
+    "cli",
+    "clock",
+    "not_blank",
+    "open_queues",
+    "shorten",
+    "store_options",
+]
 
 cli: Any = Lazy("locus.cli")
 
@@ -53,6 +65,23 @@ class _Filled(click.ParamType[str]):
 not_blank = _Filled()
 
 
+class Seconds(click.FloatRange):
+    """A number of seconds in a range; ``inf`` is without end. "Not a number" is refused, which click lets pass."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number.
+
+        Raises:
+            click.BadParameter: it is not a number, or out of range.
+        """
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return number
+
+
 class QueueCommand(click.Command):
     """A command with ``--checkpointer``, which its function gets, and the options that every command has."""
 
@@ -85,6 +114,11 @@ def open_queues(
                 "such as sqlite:runs.db"
             )
         yield journals
+
+
+def store_options(journals: Any) -> tuple[str, ...]:
+    """The words with which a command line gets to an open store again; none where it needs none."""
+    return () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
 
 
 def shorten(text: str) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
-from typing import Any
+from glob import escape
+from typing import Any, Final
 
 import click
 
-from locus.journal import QueueDepth
-from locus_plugin_worker.commands.base import QueueCommand, age, as_json_option, cli, open_queues
+from locus.journal import QueueDepth, pinned_queue
+from locus_plugin_worker.commands.base import QueueCommand, age, as_json_option, cli, open_queues, store_options
 from locus_plugin_worker.presence import Presence, read_presences
 
 __all__ = ["queues", "workers"]
+
+#: The queue of runs that one version of an agent goes on with.
+_PINNED: Final = re.compile(re.escape(pinned_queue("NAME", "")).replace("NAME", "(.+)") + "(.+)")
 
 
 @click.command(cls=QueueCommand, short_help="What waits in each queue.")
@@ -26,6 +32,7 @@ def queues(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
     """
     with open_queues(ctx, checkpointer) as journals:
         found, served = journals.run(_read(journals.store))
+        store = store_options(journals)
     if as_json:
         for name, depth in found:
             cli.print_json({"queue": name, **_depth_as_json(depth), "workers": served(name)}, indent=None)
@@ -48,8 +55,19 @@ def queues(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
     cli.print_rows(("QUEUE", "READY", "HELD", "SLEEPING", "AGAIN", "OLDEST", "WORKERS"), rows)
     for name, depth in found:
         if depth.ready and not served(name):
-            cli.say(f"no worker looks at {cli.one_line(name)}: start `locus worker` with its agent")
+            cli.say(f"no worker looks at {cli.one_line(name)}: start {_describe_start(name, store)}")
     return 0
+
+
+def _describe_start(queue: str, store: Sequence[str]) -> str:
+    """Which worker looks at a queue, for those who start one."""
+    pinned = _PINNED.fullmatch(queue)
+    if pinned is not None:
+        agent, version = map(cli.one_line, pinned.groups())
+        return f"`{shlex.join(['locus', 'worker', 'MODULE:NAME', *store])}` with version {version} of its agent {agent}"
+    # Harmless where the queue has the name of the agent, which the queue does not tell.
+    words = ["locus", "worker", "MODULE:NAME", "--queue", escape(cli.one_line(queue)), *store]
+    return f"`{shlex.join(words)}` with its agent"
 
 
 async def _read(store: Any) -> tuple[list[tuple[str, QueueDepth]], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,9 @@ import click
 from locus.core.errors import InterruptMismatch, NothingToResume
 from locus.core.journal import Answered, Asked, Cancelled
 from locus.journal import JournalHost, Signal
-from locus_plugin_worker.commands.base import QueueCommand, cli, not_blank, open_queues
+from locus_plugin_worker.commands.base import QueueCommand, cli, not_blank, open_queues, store_options
+from locus_plugin_worker.commands.watching import words_to_answer
+from locus_plugin_worker.states import RETRY, read_info, state_of
 
 __all__ = ["answer", "cancel", "retry"]
 
@@ -95,16 +98,45 @@ def _check(asked: Asked, said: Any) -> None:
 def retry(ctx: click.Context, *, thread_id: str, checkpointer: str | None) -> int:
     """Have a worker go on with the run of the thread ID, which was set aside or stopped by an error.
 
-    What it has done is not done again. Mend the cause first: a run whose workers die again is set aside again.
+    What it has done is not done again. Mend the cause first: a run whose workers die again is set aside again. One
+    that is queued, runs now, waits for an answer or has ended is refused, and nothing is written.
     """
     with open_queues(ctx, checkpointer) as journals:
         host: JournalHost = journals.found(thread_id)
-        if host.last is not None and host.open_node is None:
-            ended = f"the run of {thread_id!r} has ended with {host.last.why or 'an answer'}, and nothing of it is open"
-            raise NothingToResume(f"{ended}; `locus submit --thread {thread_id} PROMPT` takes the next turn")
+        why_not = _refuse_retry(journals, host, thread_id)
+        if why_not:
+            raise NothingToResume(f"the run of {thread_id!r} {why_not}")
         journals.run(_reopen(journals.store, thread_id))
     cli.say(f"a worker goes on with it; `locus runs watch {cli.one_line(thread_id)}` shows it")
     return 0
+
+
+def _refuse_retry(journals: Any, host: JournalHost, thread_id: str) -> str:
+    """Why the run of a thread goes on without being tried again, or cannot go on at all; ``""`` where it can."""
+    state = state_of(info := journals.run(read_info(journals.store, thread_id)))
+
+    def command(name: str, *words: str) -> str:
+        return f"`{shlex.join(['locus', 'runs', name, thread_id, *store_options(journals), *words])}`"
+
+    if state == "queued":
+        return f"is queued already; a worker runs it, and {command('watch')} shows it"
+    if state == "running":
+        return f"is at work now, at {cli.one_line(info.holder)}; {command('watch')} shows it"
+    if state == "waiting":
+        sent = {signal.body.interrupt_id for signal in _answers(journals, thread_id)}
+        open_ones = [] if "" in sent else [each for name, each in host.open_questions.items() if name not in sent]
+        if not open_ones:
+            return f"was sent its answer already; a worker goes on with it, and {command('watch')} shows it"
+        return f"waits for an answer; {command('answer', *words_to_answer(open_ones))} gives it"
+    if host.last is not None and host.open_node is None:
+        ended = f"has ended with {host.last.why or 'an answer'}, and nothing of it is open"
+        return f"{ended}; `locus submit --thread {thread_id} PROMPT` takes the next turn"
+    return ""
+
+
+def _answers(journals: Any, thread_id: str) -> list[Any]:
+    """The answers that were sent to a thread and that no worker has taken up yet."""
+    return [each for each in journals.run(journals.store.signals(thread_id)) if isinstance(each.body, Answered)]
 
 
 async def _reopen(store: Any, thread_id: str) -> None:
@@ -114,5 +146,4 @@ async def _reopen(store: Any, thread_id: str) -> None:
         await host.resume()
     finally:
         await host.release()
-    nobody = Cancelled(run_id="-", reason="retry")  # a signal to no run: what it does is to offer the thread
-    await store.signal(thread_id, Signal(body=nobody, id=f"retry {uuid4().hex}"))
+    await store.signal(thread_id, Signal(body=RETRY, id=f"retry {uuid4().hex}"))

@@ -10,10 +10,18 @@ import click
 
 from locus.core.journal import Answered, Cancelled, Submitted
 from locus.journal import JournalHost, Signal, ThreadInfo
-from locus_plugin_worker.commands.base import QueueCommand, age, as_json_option, cli, not_blank, open_queues
-from locus_plugin_worker.commands.watching import show_moment, watch_thread
+from locus_plugin_worker.commands.base import (
+    QueueCommand,
+    age,
+    as_json_option,
+    cli,
+    not_blank,
+    open_queues,
+    store_options,
+)
+from locus_plugin_worker.commands.watching import show_moment, watch_thread, words_to_answer
 from locus_plugin_worker.moments import Moment, read_moments
-from locus_plugin_worker.states import describe_state, read_submitted, state_of
+from locus_plugin_worker.states import RETRY, describe_state, read_info, read_submitted, state_of
 
 __all__ = ["show", "watch"]
 
@@ -33,7 +41,7 @@ def show(ctx: click.Context, *, thread_id: str, as_json: bool, checkpointer: str
     with open_queues(ctx, checkpointer) as journals:
         journals.found(thread_id)
         found = journals.run(_read(journals.store, thread_id))
-        store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
+        store = store_options(journals)
     if cli.wants_json(ctx, as_json=as_json):
         cli.print_json(found.to_json())
         return 0
@@ -76,9 +84,7 @@ class _Found:
     def hint(self) -> tuple[str, ...]:
         """The words of the command that goes on with it, or nothing."""
         if self.state == "waiting":
-            if len(self.questions) > 1:
-                return ("answer", *(f"{each.interrupt_id}=ANSWER" for each in self.questions))
-            return "answer", "ANSWER"
+            return ("answer", *words_to_answer(self.questions))
         if self.state in ("running", "queued", "crashed", "paused"):
             return ("watch",)
         return ("retry",) if self.state == "set-aside" else ()
@@ -106,6 +112,8 @@ class _Found:
 
 def _describe(signal: Signal) -> str:
     body = signal.body
+    if body == RETRY:
+        return "another try"
     if isinstance(body, Cancelled):
         return f"cancel{': ' if body.reason else ''}{cli.one_line(body.reason)}"
     if isinstance(body, Answered):
@@ -114,7 +122,7 @@ def _describe(signal: Signal) -> str:
 
 
 async def _read(store: Any, thread_id: str) -> _Found:
-    info = next(each for each in await store.threads() if each.thread_id == thread_id)
+    info = await read_info(store, thread_id)
     moments: deque[Moment] = deque(maxlen=_NEWEST)
     for entry in await store.read(thread_id, max(0, info.head - 4 * _NEWEST)):
         moments.extend(read_moments(entry))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from glob import escape
 from typing import Any, Literal
 
 import click
 
-from locus.journal import pinned_queue
-from locus_plugin_worker.commands.base import QueueCommand, as_json_option, cli, not_blank, open_queues
+from locus import Agent
+from locus.core.journal import Submitted
+from locus.journal import JournalStore, pinned_queue
+from locus_plugin_worker.commands.base import QueueCommand, as_json_option, cli, not_blank, open_queues, store_options
 from locus_plugin_worker.commands.watching import watch_thread
 from locus_plugin_worker.loading import load_agent
 
@@ -115,8 +119,8 @@ def submit(
                 pin=pin,
             )
         )
+        into = pinned_queue(agent.name or "", agent.version or "") if pin else queue or agent.name or ""
         if as_json:
-            into = pinned_queue(agent.name or "", agent.version or "") if pin else queue or agent.name
             form = {"thread_id": made, "queue": into, "agent": agent.name, "priority": priority}
             cli.print_json(form, indent=None)
         else:
@@ -124,7 +128,28 @@ def submit(
         if watch:
             return watch_thread(journals, made, as_json=as_json)
         if not as_json:
-            store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
-            cli.say(f"a worker runs it: {shlex.join(['locus', 'worker', source, *store])}")
+            store = store_options(journals)
+            cli.say(_describe_worker(source, agent, journals.run(_find_queue(journals.store, made, into)), store))
             cli.say(f"see it work: {shlex.join(['locus', 'runs', 'watch', made, *store])}")
     return 0
+
+
+async def _find_queue(store: JournalStore, thread_id: str, own: str) -> str:
+    """Where a thread is queued: where its first submitted turn went, which need not be where this one was to go."""
+    bodies = (entry.body for entry in await store.read(thread_id))
+    return next((body.queue for body in bodies if isinstance(body, Submitted) and body.queue), own)
+
+
+def _describe_worker(source: str, agent: Agent[Any, Any], queue: str, store: Sequence[str]) -> str:
+    """Which worker takes a run from a queue, and how it is started."""
+    name, version = agent.name or "", agent.version or ""
+    bound = pinned_queue(name, "")
+    command = ["locus", "worker", source]
+    if queue.startswith(bound) and queue != pinned_queue(name, version):
+        # A worker gives back what another version is to run, also where it looks into that queue.
+        needed = f" whose {name!r} has version {queue.removeprefix(bound)!r}"
+    else:
+        needed = ""
+        if queue not in (name, pinned_queue(name, version)):
+            command += ["--queue", escape(queue)]  # a worker takes the name for a pattern
+    return f"a worker{needed} runs it: {shlex.join([*command, *store])}"

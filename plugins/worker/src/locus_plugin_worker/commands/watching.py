@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
+from locus.core.journal import Asked
 from locus_kit.calls import show_call
-from locus_plugin_worker.commands.base import cli
+from locus_plugin_worker.commands.base import cli, store_options
 from locus_plugin_worker.following import follow
 from locus_plugin_worker.moments import Moment
 
-__all__ = ["print_moment", "show_moment", "watch_thread"]
+__all__ = ["print_moment", "show_moment", "watch_thread", "words_to_answer"]
 
 #: Exit statuses, as `locus run` has them.
 _OK, _FAILED, _WAITING, _STOPPED = 0, 1, 3, 130
@@ -65,8 +67,12 @@ async def _is_newest(store: Any, thread_id: str, moment: Moment) -> bool:
 
 
 def _say_how_to_answer(journals: Any, thread_id: str) -> None:
-    store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
-    cli.say(f"answer with: {shlex.join(['locus', 'runs', 'answer', thread_id, *store, 'ANSWER'])}")
+    cli.say(f"answer with: {shlex.join(['locus', 'runs', 'answer', thread_id, *store_options(journals), 'ANSWER'])}")
+
+
+def words_to_answer(questions: Sequence[Asked]) -> tuple[str, ...]:
+    """The answers to write in a `locus runs answer` command; with several questions each answer names its own."""
+    return tuple(f"{each.interrupt_id}=ANSWER" for each in questions) if len(questions) > 1 else ("ANSWER",)
 
 
 def print_moment(moment: Moment, *, as_json: bool) -> None:

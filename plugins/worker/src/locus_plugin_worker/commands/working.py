@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from locus.plugins import load
-from locus_plugin_worker.commands.base import QueueCommand, as_json_option, cli, clock, not_blank, open_queues
+from locus_plugin_worker.commands.base import QueueCommand, Seconds, as_json_option, cli, clock, not_blank, open_queues
 from locus_plugin_worker.loading import load_agent
 from locus_plugin_worker.notices import Notice
 from locus_plugin_worker.worker import Worker
@@ -55,7 +55,7 @@ _WORDS = {
 )
 @click.option(
     "--drain",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
@@ -63,7 +63,7 @@ _WORDS = {
 )
 @click.option(
     "--stuck-after",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     metavar="SECONDS",
     help="Give its runs to others when the event loop has not turned for so long; default: 10 lease times.",
 )
