@@ -16,10 +16,11 @@ from plugins.cli.tests.conftest import (
     run_in_process,
     terminal,
     tools,
+    untrusting,
     warm_server,
 )
 
-__all__ = ["environment", "here", "process", "terminal", "tools", "warm_server"]
+__all__ = ["environment", "here", "process", "terminal", "tools", "untrusting", "warm_server"]
 
 
 @pytest.fixture

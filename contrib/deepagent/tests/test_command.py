@@ -114,21 +114,13 @@ def test_a_link_that_leads_out_of_the_current_folder_is_refused(
 
 @pytest.mark.parametrize("text", ["[plugins.approval\n", '[plugins.web]\nallow = ["127.0.0.1:80"]\n'])
 def test_a_configuration_that_cannot_be_used_is_named_and_not_the_command_denied(
-    here: Path, environment: dict[str, str], text: str
+    untrusting: Locus, here: Path, text: str
 ) -> None:
     (here / "locus.toml").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "locus_plugin_cli", "deep", "Write.", "-m", "toy:writes"],
-        cwd=here,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "locus.toml is not" in done.stderr
-    assert "commands of plugins cannot be read before the configuration is trusted and correct" in done.stderr
+    done = untrusting("deep", "Write.", "-m", "toy:writes")
+    assert done.status == 2
+    assert "locus.toml is not" in done.err
+    assert "commands of plugins cannot be read before the configuration is trusted and correct" in done.err
 
 
 @pytest.mark.parametrize(("script", "child"), [("runs", False), ("delegates", True)])
@@ -197,19 +189,13 @@ def test_what_a_rule_hides_from_the_agent_is_hidden_from_its_subagents(locus: Lo
     assert "secret" not in found["grep"] + found["ls"]
 
 
-def test_a_configuration_that_is_named_behind_the_command_is_trusted(here: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("given", [["--config", "locus.toml"], ["--config=locus.toml"]])
+def test_a_configuration_that_is_named_behind_the_command_is_trusted(
+    untrusting: Locus, here: Path, given: list[str]
+) -> None:
     (here / "locus.toml").write_text('[plugins.filesystem]\npermissions = ["deny /secrets"]\n')
-    for given in (["--config", "locus.toml"], ["--config=locus.toml"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "locus_plugin_cli", "deep", "Write.", "-m", "toy:writes", "-q", *given],
-            cwd=here,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert (done.returncode, done.stdout) == (0, "Written.\n"), done.stderr
+    done = untrusting("deep", "Write.", "-m", "toy:writes", "-q", *given)
+    assert (done.status, done.out) == (0, "Written.\n"), done.err
 
 
 def test_what_a_page_says_is_written_into_the_folder_and_sent_nowhere(locus: Locus, here: Path, tools: str) -> None:

@@ -154,17 +154,27 @@ def warm_server() -> Iterator[WarmServer]:
     made.close()
 
 
-@pytest.fixture
-def process(environment: dict[str, str], here: Path, warm_server: WarmServer) -> Locus:
-    """Runs a command line in a process of its own."""
-
+def _run_apart(environment: dict[str, str], here: Path, warm_server: WarmServer, *, trusts: bool) -> Locus:
     def run(*arguments: str, stdin: bytes = b"", **more: str) -> Done:
-        vouch(here)
+        if trusts:
+            vouch(here)
         given = {**environment, **more}
         status, out, err = warm_server.run(arguments, stdin=stdin, folder=here, environment=given, timeout=PATIENCE)
         return Done(status, out.decode(), err.decode())
 
     return run
+
+
+@pytest.fixture
+def process(environment: dict[str, str], here: Path, warm_server: WarmServer) -> Locus:
+    """Runs a command line in a process of its own."""
+    return _run_apart(environment, here, warm_server, trusts=True)
+
+
+@pytest.fixture
+def untrusting(environment: dict[str, str], here: Path, warm_server: WarmServer) -> Locus:
+    """The same, where a configuration in the folder is not trusted."""
+    return _run_apart(environment, here, warm_server, trusts=False)
 
 
 class Terminal:

@@ -30,23 +30,12 @@ def listed(locus: Locus) -> list[dict[str, Any]]:
 
 
 def test_a_command_that_an_untrusted_configuration_hides_is_there_once_that_is_named(
-    here: Path, environment: dict[str, str]
+    untrusting: Locus, here: Path
 ) -> None:
     (here / "locus.toml").write_text('[plugins.filesystem]\npermissions = ["deny /secrets"]\n')
-    done = [
-        subprocess.run(
-            [sys.executable, "-m", "locus_plugin_cli", "threads", "fork", "nowhere", *given],
-            cwd=here,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        ).stderr
-        for given in ([], ["--config", "locus.toml"])
-    ]
-    assert "commands of plugins cannot be read before the configuration is trusted and correct" in done[0]
-    assert "there is no thread 'nowhere'" in done[1]
+    hidden = untrusting("threads", "fork", "nowhere")
+    assert "commands of plugins cannot be read before the configuration is trusted and correct" in hidden.err
+    assert "there is no thread 'nowhere'" in untrusting("threads", "fork", "nowhere", "--config", "locus.toml").err
 
 
 def test_the_calls_of_an_imported_run_are_shown_and_not_run_without_a_person(locus: Locus, tools: str) -> None:
