@@ -162,6 +162,18 @@ def test_the_stream_of_an_answer_by_a2a_has_the_whole_artifact(start_server: Sta
             assert _read_updates(results) == ("Let me ask.\n\nIt is done.", "TASK_STATE_COMPLETED")
 
 
+def _leave_during(post: Callable[[], None], server: Served, gate: Gate) -> None:
+    """Have a server leave while it answers a request, whose tool ends only then."""
+    poster, leaver = threading.Thread(target=post), threading.Thread(target=server.stop)
+    poster.start()
+    assert gate.entered.wait(PATIENCE)
+    leaver.start()
+    until(lambda: _is_draining(server), "a server that leaves")
+    gate.opened.set()
+    for each in (poster, leaver):
+        each.join(PATIENCE)
+
+
 @pytest.mark.parametrize("protocol", READERS)
 def test_who_joins_a_turn_that_another_server_has_begun_gets_all_of_it(
     start_server: StartServer, tmp_path: Path, gate: Gate, protocol: str
@@ -176,15 +188,7 @@ def test_who_joins_a_turn_that_another_server_has_begun_gets_all_of_it(
         with first.client() as client, suppress(AssertionError, KeyError):
             read(client, "x")
 
-    poster = threading.Thread(target=post)
-    poster.start()
-    assert gate.entered.wait(PATIENCE)
-    leaver = threading.Thread(target=first.stop)
-    leaver.start()
-    until(lambda: _is_draining(first), "a server that leaves")
-    gate.opened.set()
-    for each in (poster, leaver):
-        each.join(PATIENCE)
+    _leave_during(post, first, gate)
     gate.entered.clear()
     gate.opened.clear()
     second = start_server(agent)
@@ -209,13 +213,5 @@ def test_a_task_that_the_server_leaves_open_is_not_completed(
                 form = client.post("/a2a", json=body).json()
                 states.append(form["result"]["task"]["status"]["state"])
 
-    poster = threading.Thread(target=post)
-    poster.start()
-    assert gate.entered.wait(PATIENCE)
-    leaver = threading.Thread(target=server.stop)
-    leaver.start()
-    until(lambda: _is_draining(server), "a server that leaves")
-    gate.opened.set()
-    for each in (poster, leaver):
-        each.join(PATIENCE)
+    _leave_during(post, server, gate)
     assert states == ["TASK_STATE_WORKING"]
